@@ -12,7 +12,7 @@ from typing import Any
 from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 from tests.parts import how, missing, where
 
-from benchmarks.harness import Boat
+from benchmarks.harness import RunningServer
 from longboat.wire.discovery import DISCOVERY_NAME
 
 NOW = "2026-01-02T03:04:05.678Z"
@@ -23,12 +23,12 @@ __all__ = ["Door", "door", "how", "missing", "spent"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Door:
-    """Where browsers come in to a boat."""
+    """The address at which browsers reach a running server."""
 
     browser: Browser
     url: str
     token: str
-    boat: Boat
+    server: RunningServer
 
     @contextmanager
     def stranger(self) -> Iterator[Page]:
@@ -48,7 +48,7 @@ class Door:
             yield page
 
     def address(self, session_id: str) -> str:
-        return f"{self.url}/#/{self.boat.workspace.rpartition('/')[2]}/{session_id}"
+        return f"{self.url}/#/{self.server.workspace.rpartition('/')[2]}/{session_id}"
 
     def session_of(self, messages: int) -> str:
         """A session with so many messages, prompts and answers in turn."""
@@ -59,17 +59,17 @@ class Door:
         return self._imported(_document(2) | {"changes": [_change(number) for number in range(files)]})
 
     def _imported(self, document: dict[str, Any]) -> str:
-        return str(self.boat.wire.ask("POST", f"{self.boat.workspace}/sessions/import", document)["id"])
+        return str(self.server.wire.ask("POST", f"{self.server.workspace}/sessions/import", document)["id"])
 
 
 @contextmanager
-def door(boat: Boat) -> Iterator[Door]:
-    found = json.loads((boat.socket.parent / DISCOVERY_NAME).read_bytes())
-    url = boat.wire.ask("POST", "/v1/web")["url"]
+def door(server: RunningServer) -> Iterator[Door]:
+    found = json.loads((server.socket.parent / DISCOVERY_NAME).read_bytes())
+    url = server.wire.ask("POST", "/v1/web")["url"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=where("chromium"), args=["--no-sandbox"])
         try:
-            yield Door(browser=browser, url=url, token=found["token"], boat=boat)
+            yield Door(browser=browser, url=url, token=found["token"], server=server)
         finally:
             browser.close()
 

@@ -169,7 +169,7 @@ def environ_of(home: Path, base_url: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Boat:
+class RunningServer:
     """A running server with one workspace, and a connection for setting up."""
 
     socket: Path
@@ -198,7 +198,7 @@ class Boat:
 
 
 @contextmanager
-def longboat(base_url: str) -> Iterator[Boat]:
+def longboat(base_url: str) -> Iterator[RunningServer]:
     """`longboat serve`, healthy, with nothing done yet."""
     with scratch() as home:
         (home / "work").mkdir()
@@ -207,7 +207,7 @@ def longboat(base_url: str) -> Iterator[Boat]:
             line_of(child)
             with connect(home / "run" / "longboat.sock") as wire:
                 workspace = wire.ask("POST", "/v1/workspaces", {"path": str(home / "work")})
-                yield Boat(
+                yield RunningServer(
                     socket=home / "run" / "longboat.sock",
                     pid=child.pid,
                     wire=wire,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import psutil
 
-from benchmarks.harness import Boat
+from benchmarks.harness import RunningServer
 from benchmarks.wires import PATIENCE_S
 
 COLUMNS, LINES = 120, 40
@@ -73,14 +73,14 @@ def _read(descriptor: int) -> bytes:
 
 
 @contextmanager
-def screen(boat: Boat, session_id: str) -> Iterator[Screen]:
+def screen(server: RunningServer, session_id: str) -> Iterator[Screen]:
     """`longboat -s SESSION`, until the block ends."""
     outer, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     child = subprocess.Popen(
         [sys.executable, "-m", "longboat", "-s", session_id],
-        cwd=boat.project,
-        env=boat.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"},
+        cwd=server.project,
+        env=server.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"},
         stdin=inner,
         stdout=inner,
         stderr=inner,

@@ -7,8 +7,8 @@ import urllib.request
 from collections.abc import Iterator
 
 from benchmarks.harness import (
-    Boat,
     Row,
+    RunningServer,
     compare,
     floor,
     longboat,
@@ -42,10 +42,10 @@ RUNS = 10
 
 
 def measure() -> list[Row]:
-    with floor("durable") as socket, scripted_endpoint() as url, longboat(f"{url}/v1") as boat, Wire(socket) as bare:
+    with floor("durable") as socket, scripted_endpoint() as url, longboat(f"{url}/v1") as server, Wire(socket) as bare:
         script = encode_script([[Say("I begin"), Hang()]], name="hang", repeat=True)
         urllib.request.urlopen(f"{url}/control/script", data=script).close()
-        pairs = _samples(boat, bare)
+        pairs = _samples(server, bare)
         for _ in range(WARM_UP):
             next(pairs)
         rounds = transposed((next(pairs) for _ in range(ROUNDS * SAMPLES)), SAMPLES)
@@ -55,16 +55,16 @@ def measure() -> list[Row]:
     ]
 
 
-def _samples(boat: Boat, bare: Wire) -> Iterator[tuple[float, float]]:
+def _samples(server: RunningServer, bare: Wire) -> Iterator[tuple[float, float]]:
     to_floor = request("POST", "/cancel")
-    with boat.subscriber("other") as events, Wire(boat.socket) as wire:
+    with server.subscriber("other") as events, Wire(server.socket) as wire:
         while True:
-            session = boat.new_session()
-            to_boat = request("POST", f"{boat.workspace}/agent/sessions/{session}/cancel")
+            session = server.new_session()
+            to_server = request("POST", f"{server.workspace}/agent/sessions/{session}/cancel")
             for _ in range(RUNS):
-                boat.wire.ask("POST", f"{boat.workspace}/agent", {"session_id": session, "prompt": "[[hang]]"})
+                server.wire.ask("POST", f"{server.workspace}/agent", {"session_id": session, "prompt": "[[hang]]"})
                 events.wait_for(b'"text":"I begin"')
-                yield _cancel_bare(bare, to_floor), _cancel(wire, to_boat, events)
+                yield _cancel_bare(bare, to_floor), _cancel(wire, to_server, events)
 
 
 def _cancel_bare(wire: Wire, sent: bytes) -> float:

@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack
 
-from benchmarks.harness import Boat, Row, compare, longboat, milliseconds, scripted_endpoint, timed
+from benchmarks.harness import Row, RunningServer, compare, longboat, milliseconds, scripted_endpoint, timed
 from benchmarks.rows.rate import run_once
 from benchmarks.wires import RUN_COMPLETE, Wire, request
 
@@ -10,20 +10,25 @@ ROUNDS, RUNS, CHUNKS = 8, 50, 200
 
 
 def measure() -> list[Row]:
-    with scripted_endpoint() as url, longboat(f"{url}/v1") as boat, boat.subscriber() as events, ExitStack() as stack:
-        wires = [stack.enter_context(Wire(boat.socket)) for _ in range(RUNS)]
+    with (
+        scripted_endpoint() as url,
+        longboat(f"{url}/v1") as server,
+        server.subscriber() as events,
+        ExitStack() as stack,
+    ):
+        wires = [stack.enter_context(Wire(server.socket)) for _ in range(RUNS)]
 
         def both() -> tuple[float, float]:
-            return run_once(boat, events, f"[[burst:{RUNS * CHUNKS}:1]]"), _run_many(boat, events, wires)
+            return run_once(server, events, f"[[burst:{RUNS * CHUNKS}:1]]"), _run_many(server, events, wires)
 
         both()
         rounds = [both() for _ in range(ROUNDS)]
     return [compare("50 runs × 200 chunks at once, floor: 1 run × 10,000", rounds, milliseconds, at_most=1.5)]
 
 
-def _run_many(boat: Boat, events: Wire, wires: list[Wire]) -> float:
-    bodies = [{"session_id": boat.new_session(), "prompt": f"[[burst:{CHUNKS}:1]]"} for _ in wires]
-    prompts = [request("POST", f"{boat.workspace}/agent", body) for body in bodies]
+def _run_many(server: RunningServer, events: Wire, wires: list[Wire]) -> float:
+    bodies = [{"session_id": server.new_session(), "prompt": f"[[burst:{CHUNKS}:1]]"} for _ in wires]
+    prompts = [request("POST", f"{server.workspace}/agent", body) for body in bodies]
 
     def work() -> None:
         for wire, prompt in zip(wires, prompts, strict=True):

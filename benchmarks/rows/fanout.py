@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.harness import (
-    Boat,
     Process,
     Row,
+    RunningServer,
     compare,
     floor,
     line_of,
@@ -30,9 +30,9 @@ def _measure(subscribers: int, *, chunks: int, at_least: float) -> Row:
     with (
         floor("fanout", str(chunks)) as socket,
         scripted_endpoint() as url,
-        longboat(f"{url}/v1") as boat,
+        longboat(f"{url}/v1") as server,
         _crowd(socket, subscribers, "/{n}") as at_floor,
-        _crowd(boat.socket, subscribers, boat.events("c{n}")) as at_boat,
+        _crowd(server.socket, subscribers, server.events("c{n}")) as at_server,
         Wire(socket) as bare,
     ):
 
@@ -40,16 +40,18 @@ def _measure(subscribers: int, *, chunks: int, at_least: float) -> Row:
             return chunks * subscribers / _deliver(crowd, wire, prompt)
 
         def both() -> tuple[float, float]:
-            return round_of(at_floor, bare, request("POST", "/")), round_of(at_boat, boat.wire, _prompt(boat, chunks))
+            return round_of(at_floor, bare, request("POST", "/")), round_of(
+                at_server, server.wire, _prompt(server, chunks)
+            )
 
         both()
         rounds = [both() for _ in range(ROUNDS)]
     return compare(f"the same to {subscribers} subscribers, deliveries/s", rounds, per_second, at_least=at_least)
 
 
-def _prompt(boat: Boat, chunks: int) -> bytes:
-    body = {"session_id": boat.new_session(), "prompt": f"[[burst:{chunks}]]"}
-    return request("POST", f"{boat.workspace}/agent", body)
+def _prompt(server: RunningServer, chunks: int) -> bytes:
+    body = {"session_id": server.new_session(), "prompt": f"[[burst:{chunks}]]"}
+    return request("POST", f"{server.workspace}/agent", body)
 
 
 @contextmanager

@@ -37,8 +37,8 @@ def measure() -> list[Row]:
 
 
 def _searches(base_url: str, messages: int) -> list[float]:
-    with longboat(base_url) as boat, door(boat) as at:
-        session_id = at.session_of(messages) if messages else boat.new_session()
+    with longboat(base_url) as server, door(server) as at:
+        session_id = at.session_of(messages) if messages else server.new_session()
         return [_searched(at, at.address(session_id)) for _ in range(ROUNDS + 1)][1:]
 
 

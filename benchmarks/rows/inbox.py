@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.chromium import Door, door, how, missing
-from benchmarks.harness import Boat, Row, compare, longboat, milliseconds, scripted_endpoint, timed
+from benchmarks.harness import Row, RunningServer, compare, longboat, milliseconds, scripted_endpoint, timed
 from longboat.wire.asks import Permission
 
 ROUNDS = 7
@@ -42,9 +42,9 @@ def measure() -> list[Row]:
     ]
 
 
-def _read(boat: Boat) -> float:
+def _read(server: RunningServer) -> float:
     """One item and the counts: what a client needs to say that something waits."""
-    return timed(lambda: [boat.wire.ask("GET", "/v1/inbox?client_id=bench&limit=1") for _ in range(ASKS)]) / ASKS
+    return timed(lambda: [server.wire.ask("GET", "/v1/inbox?client_id=bench&limit=1") for _ in range(ASKS)]) / ASKS
 
 
 def _opened(at: Door) -> tuple[float, float]:
@@ -55,12 +55,12 @@ def _opened(at: Door) -> tuple[float, float]:
         return float(page.evaluate(PAINTED)), float(shown.json_value())
 
 
-def _fill(boat: Boat) -> None:
+def _fill(server: RunningServer) -> None:
     """Into the store itself: 1,000 runs that wait would be another benchmark."""
-    session_id = boat.new_session()
-    workspace_id = boat.workspace.rpartition("/")[2]
+    session_id = server.new_session()
+    workspace_id = server.workspace.rpartition("/")[2]
     asks = [_ask(number, session_id) for number in range(WAITING)]
-    _insert(Path(boat.environ["LONGBOAT_DATA_DIR"]) / "longboat.db", workspace_id, asks)
+    _insert(Path(server.environ["LONGBOAT_DATA_DIR"]) / "longboat.db", workspace_id, asks)
 
 
 def _insert(path: Path, workspace_id: str, asks: Sequence[Permission]) -> None:

@@ -17,22 +17,22 @@ def measure() -> list[Row]:
         process("-m", "benchmarks.clocked") as endpoint,
         floor("relay", url := line_of(endpoint)) as socket,
         Wire(socket) as relay,
-        longboat(f"{url}/v1") as boat,
-        boat.subscriber() as events,
+        longboat(f"{url}/v1") as server,
+        server.subscriber() as events,
     ):
-        prompt = request("POST", f"{boat.workspace}/agent", {"session_id": boat.new_session(), "prompt": "Go."})
+        prompt = request("POST", f"{server.workspace}/agent", {"session_id": server.new_session(), "prompt": "Go."})
 
-        def at_boat() -> float:
-            boat.wire.send(prompt)
-            boat.wire.answer()
+        def at_server() -> float:
+            server.wire.send(prompt)
+            server.wire.answer()
             return delay(events, RUN_COMPLETE)
 
         def at_floor() -> float:
             relay.send(b"!")
             return delay(relay, b"0\r\n\r\n")
 
-        at_floor(), at_boat()
-        rounds = [(at_floor(), at_boat()) for _ in range(ROUNDS)]
+        at_floor(), at_server()
+        rounds = [(at_floor(), at_server()) for _ in range(ROUNDS)]
     return [compare("model's byte → subscriber, per delta, p50", rounds, milliseconds, at_most=3)]
 
 

@@ -61,14 +61,14 @@ def measure() -> list[Row]:
         return []
     with (
         process("-m", "benchmarks.clocked") as endpoint,
-        longboat(f"{line_of(endpoint)}/v1") as boat,
-        door(boat) as at,
+        longboat(f"{line_of(endpoint)}/v1") as server,
+        door(server) as at,
     ):
         rows = [*_opened(at), *_long(at), _delta(at)]
     with (
         process("-m", "benchmarks.paced") as endpoint,
-        longboat(f"{line_of(endpoint)}/v1") as boat,
-        door(boat) as at,
+        longboat(f"{line_of(endpoint)}/v1") as server,
+        door(server) as at,
     ):
         return [*rows, _stream(at)]
 
@@ -144,9 +144,9 @@ def _metered(page: Page) -> CDPSession:
 
 def _delta(at: Door) -> Row:
     """From the model's byte to the screen, less what a plain subscriber needs at the same time."""
-    session_id = at.boat.new_session()
+    session_id = at.server.new_session()
     more = []
-    with at.guest() as page, at.boat.subscriber() as events:
+    with at.guest() as page, at.server.subscriber() as events:
         page.goto(at.address(session_id))
         page.wait_for_selector(".connection[data-state=live]")
         page.evaluate(STAMPED)
@@ -171,7 +171,7 @@ def _delta(at: Door) -> Row:
 
 
 def _prompt(at: Door, session_id: str, prompt: str = "Go.") -> None:
-    at.boat.wire.ask("POST", f"{at.boat.workspace}/agent", {"session_id": session_id, "prompt": prompt})
+    at.server.wire.ask("POST", f"{at.server.workspace}/agent", {"session_id": session_id, "prompt": prompt})
 
 
 def _on_screen(page: Page) -> float:
@@ -193,8 +193,8 @@ def _stream(at: Door) -> Row:
 
 
 def _quarters(at: Door) -> tuple[float, float]:
-    session_id = at.boat.new_session()
-    with at.guest() as page, at.boat.subscriber() as events:
+    session_id = at.server.new_session()
+    with at.guest() as page, at.server.subscriber() as events:
         cdp = _metered(page)
         page.goto(at.address(session_id))
         page.wait_for_selector(".connection[data-state=live]")

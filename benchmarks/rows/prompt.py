@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator
 
-from benchmarks.harness import Boat, Row, compare, floor, longboat, milliseconds, scripted_endpoint, transposed
+from benchmarks.harness import Row, RunningServer, compare, floor, longboat, milliseconds, scripted_endpoint, transposed
 from benchmarks.wires import RUN_COMPLETE, Wire, request
 
 ROUNDS, SAMPLES, WARM_UP = 8, 40, 20
@@ -14,25 +14,25 @@ PROMPTS = 10
 
 
 def measure() -> list[Row]:
-    with floor("durable") as socket, scripted_endpoint() as url, longboat(f"{url}/v1") as boat, Wire(socket) as bare:
-        pairs = _samples(boat, bare)
+    with floor("durable") as socket, scripted_endpoint() as url, longboat(f"{url}/v1") as server, Wire(socket) as bare:
+        pairs = _samples(server, bare)
         for _ in range(WARM_UP):
             next(pairs)
         rounds = transposed((next(pairs) for _ in range(ROUNDS * SAMPLES)), SAMPLES)
     return [compare("POST prompt → 202, durable, p50", rounds, milliseconds, at_most=2)]
 
 
-def _samples(boat: Boat, bare: Wire) -> Iterator[tuple[float, float]]:
+def _samples(server: RunningServer, bare: Wire) -> Iterator[tuple[float, float]]:
     """In turn, one of each. The run that a prompt starts has ended before the next is timed."""
-    with boat.subscriber() as events, Wire(boat.socket) as wire:
+    with server.subscriber() as events, Wire(server.socket) as wire:
         while True:
-            body = {"session_id": boat.new_session(), "prompt": "How do I sort a list of dictionaries by two keys?"}
-            to_floor, to_boat = request("POST", "/agent", body), request("POST", f"{boat.workspace}/agent", body)
+            body = {"session_id": server.new_session(), "prompt": "How do I sort a list of dictionaries by two keys?"}
+            to_floor, to_server = request("POST", "/agent", body), request("POST", f"{server.workspace}/agent", body)
             for _ in range(PROMPTS):
                 at_floor = _post(bare, to_floor)
-                at_boat = _post(wire, to_boat)
+                at_server = _post(wire, to_server)
                 events.wait_for(RUN_COMPLETE)
-                yield at_floor, at_boat
+                yield at_floor, at_server
 
 
 def _post(wire: Wire, sent: bytes) -> float:

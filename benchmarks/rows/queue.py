@@ -4,7 +4,7 @@ import threading
 import time
 import urllib.request
 
-from benchmarks.harness import Boat, Row, compare, longboat, milliseconds, scripted_endpoint, transposed
+from benchmarks.harness import Row, RunningServer, compare, longboat, milliseconds, scripted_endpoint, transposed
 from benchmarks.wires import Wire, request
 from longboat.testing import Hang, Say, encode_script
 
@@ -16,49 +16,49 @@ HELD_UP_MS = 50.0
 
 
 def measure() -> list[Row]:
-    with scripted_endpoint() as url, longboat(f"{url}/v1") as boat:
+    with scripted_endpoint() as url, longboat(f"{url}/v1") as server:
         script = encode_script([[Say("I begin"), Hang()]], name="hang", repeat=True)
         urllib.request.urlopen(f"{url}/control/script", data=script).close()
-        short, long = _busy(boat, SHORT), _busy(boat, LONG)
-        pairs = [(_accept(boat, short), _accept(boat, long)) for _ in range(ROUNDS * SAMPLES)]
+        short, long = _busy(server, SHORT), _busy(server, LONG)
+        pairs = [(_accept(server, short), _accept(server, long)) for _ in range(ROUNDS * SAMPLES)]
         accept = compare(
             f"POST prompt → 202 behind {LONG:,} queued, floor: {SHORT}, p50",
             transposed(pairs, SAMPLES),
             milliseconds,
             at_most=2,
         )
-        return [accept, _held_up(boat, long)]
+        return [accept, _held_up(server, long)]
 
 
-def _busy(boat: Boat, queued: int) -> str:
+def _busy(server: RunningServer, queued: int) -> str:
     """A session whose turn does not end, with so many prompts behind it."""
-    session = boat.new_session()
+    session = server.new_session()
     for prompt in ("[[hang]]", *(f"prompt {number}" for number in range(queued))):
-        _post(boat, session, prompt)
+        _post(server, session, prompt)
     return session
 
 
-def _post(boat: Boat, session: str, prompt: str) -> None:
+def _post(server: RunningServer, session: str, prompt: str) -> None:
     body = {"session_id": session, "prompt": prompt, "delivery": "queue"}
-    boat.wire.ask("POST", f"{boat.workspace}/agent", body)
+    server.wire.ask("POST", f"{server.workspace}/agent", body)
 
 
-def _accept(boat: Boat, session: str) -> float:
+def _accept(server: RunningServer, session: str) -> float:
     time.sleep(QUIET_S)
     start = time.perf_counter()
-    _post(boat, session, "How do I sort a list of dictionaries by two keys?")
+    _post(server, session, "How do I sort a list of dictionaries by two keys?")
     return time.perf_counter() - start
 
 
-def _held_up(boat: Boat, session: str) -> Row:
+def _held_up(server: RunningServer, session: str) -> Row:
     """The longest answer to another client, from the cancel until the last run has ended."""
-    status = f"{boat.workspace}/agent/sessions/{session}"
+    status = f"{server.workspace}/agent/sessions/{session}"
     taken: list[float] = []
     over = threading.Event()
 
     def ask_again_and_again() -> None:
-        sent = request("GET", f"{boat.workspace}/agent")
-        with Wire(boat.socket) as wire:
+        sent = request("GET", f"{server.workspace}/agent")
+        with Wire(server.socket) as wire:
             while not over.is_set():
                 start = time.perf_counter()
                 wire.send(sent)
@@ -68,9 +68,9 @@ def _held_up(boat: Boat, session: str) -> Row:
 
     other = threading.Thread(target=ask_again_and_again)
     other.start()
-    canceled = boat.wire.ask("POST", f"{status}/cancel")["canceled"]
+    canceled = server.wire.ask("POST", f"{status}/cancel")["canceled"]
     answered = len(taken)
-    while boat.wire.ask("GET", f"{boat.workspace}/runs/{canceled[-1]}")["state"] != "finished":
+    while server.wire.ask("GET", f"{server.workspace}/runs/{canceled[-1]}")["state"] != "finished":
         time.sleep(0.01)
     over.set()
     other.join()

@@ -6,7 +6,7 @@ import time
 import httpx2
 import uvloop
 
-from benchmarks.harness import Boat, Row, compare, longboat, per_second, scripted_endpoint, timed
+from benchmarks.harness import Row, RunningServer, compare, longboat, per_second, scripted_endpoint, timed
 from benchmarks.wires import RUN_COMPLETE, Wire, request
 
 ROUNDS, CHUNKS = 8, 20_000
@@ -15,20 +15,20 @@ _BODY = {"model": "m", "stream": True, "messages": [{"role": "user", "content": 
 
 
 def measure() -> list[Row]:
-    with scripted_endpoint() as url, longboat(f"{url}/v1") as boat, boat.subscriber() as events:
+    with scripted_endpoint() as url, longboat(f"{url}/v1") as server, server.subscriber() as events:
         _read_bare(url)
-        run_once(boat, events, PROMPT)
-        rounds = [(CHUNKS / _read_bare(url), CHUNKS / run_once(boat, events, PROMPT)) for _ in range(ROUNDS)]
+        run_once(server, events, PROMPT)
+        rounds = [(CHUNKS / _read_bare(url), CHUNKS / run_once(server, events, PROMPT)) for _ in range(ROUNDS)]
     return [compare("deltas/s of one run at full speed, 1 subscriber", rounds, per_second, at_least=0.25)]
 
 
-def run_once(boat: Boat, events: Wire, prompt: str) -> float:
+def run_once(server: RunningServer, events: Wire, prompt: str) -> float:
     """Seconds from a prompt to its terminal event at the subscriber."""
-    sent = request("POST", f"{boat.workspace}/agent", {"session_id": boat.new_session(), "prompt": prompt})
+    sent = request("POST", f"{server.workspace}/agent", {"session_id": server.new_session(), "prompt": prompt})
 
     def work() -> None:
-        boat.wire.send(sent)
-        boat.wire.answer()
+        server.wire.send(sent)
+        server.wire.answer()
         events.wait_for(RUN_COMPLETE)
 
     return timed(work)

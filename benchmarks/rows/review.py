@@ -26,8 +26,8 @@ def measure() -> list[Row]:
         return []
     with (
         process("-m", "benchmarks.clocked") as endpoint,
-        longboat(f"{line_of(endpoint)}/v1") as boat,
-        door(boat) as at,
+        longboat(f"{line_of(endpoint)}/v1") as server,
+        door(server) as at,
     ):
         few, many = (f"{at.address(at.session_that_changed(number))}/changes" for number in (FEW, MANY))
         rounds = [(_reviewed(at, few), _reviewed(at, many)) for _ in range(ROUNDS + 1)][1:]

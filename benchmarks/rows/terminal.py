@@ -4,7 +4,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.harness import Boat, Row, compare, line_of, longboat, process
+from benchmarks.harness import Row, RunningServer, compare, line_of, longboat, process
 from benchmarks.paced import PER_S
 from benchmarks.screen import screen
 from benchmarks.wires import RUN_COMPLETE
@@ -16,9 +16,9 @@ NOW = "2026-11-15T12:00:00.000000Z"
 
 
 def measure() -> list[Row]:
-    with process("-m", "benchmarks.paced") as endpoint, longboat(f"{line_of(endpoint)}/v1") as boat:
-        once = _visit(boat, SHORT, TOKENS)
-        sides = [(_visit(boat, SHORT, FEW_TOKENS), _visit(boat, LONG, FEW_TOKENS)) for _ in range(ROUNDS)]
+    with process("-m", "benchmarks.paced") as endpoint, longboat(f"{line_of(endpoint)}/v1") as server:
+        once = _visit(server, SHORT, TOKENS)
+        sides = [(_visit(server, SHORT, FEW_TOKENS), _visit(server, LONG, FEW_TOKENS)) for _ in range(ROUNDS)]
     return [_cpu(once.streamed), _delay(once.delays), *_ratios(sides)]
 
 
@@ -32,14 +32,16 @@ class Visit:
     delays: list[float]
 
 
-def _visit(boat: Boat, messages: int, tokens: int) -> Visit:
-    session_id = _imported(boat, messages)
-    with screen(boat, session_id) as shown, boat.subscriber() as events:
+def _visit(server: RunningServer, messages: int, tokens: int) -> Visit:
+    session_id = _imported(server, messages)
+    with screen(server, session_id) as shown, server.subscriber() as events:
         shown.until(b"Idle")
         shown.until(LAST.encode())
         opened = shown.cpu_s
         shown.forget()
-        boat.wire.ask("POST", f"{boat.workspace}/agent", {"session_id": session_id, "prompt": f"Go on. [[{tokens}]]"})
+        server.wire.ask(
+            "POST", f"{server.workspace}/agent", {"session_id": session_id, "prompt": f"Go on. [[{tokens}]]"}
+        )
         events.wait_for(RUN_COMPLETE)
         shown.until(b"Idle")
         return Visit(
@@ -50,7 +52,7 @@ def _visit(boat: Boat, messages: int, tokens: int) -> Visit:
         )
 
 
-def _imported(boat: Boat, count: int) -> str:
+def _imported(server: RunningServer, count: int) -> str:
     """A session of so many messages, prompts and answers in turn."""
     messages = [
         {
@@ -67,9 +69,9 @@ def _imported(boat: Boat, count: int) -> str:
     ]
     session = {"id": "s", "workspace_id": "w", "title": f"{count} messages", "created_at": NOW, "updated_at": NOW}
     document = {"format": "longboat-session", "version": 1, "exported_at": NOW, "session": session}
-    made: dict[str, Any] = boat.wire.ask(
+    made: dict[str, Any] = server.wire.ask(
         "POST",
-        f"{boat.workspace}/sessions/import",
+        f"{server.workspace}/sessions/import",
         # As with a session that was summarized: the model is sent its end, and the app waits no longer for it.
         document | {"summary_seq": count - 1, "messages": messages, "runs": []},
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from boat import Boat, Watcher, launch, watch
+from running_app import RunningApp, Watcher, launch, watch
 
 from longboat.client import Mirror, Transcript
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
@@ -103,12 +103,12 @@ def test_messages_of_sessions_that_nobody_looks_at_are_not_kept() -> None:
     assert mirror.transcript("s").messages == []
 
 
-async def mirrored(boat: Boat, events: Sequence[Event]) -> Mirror:
+async def mirrored(running: RunningApp, events: Sequence[Event]) -> Mirror:
     mirror = Mirror()
-    transcript = mirror.transcript(boat.session_id)
+    transcript = mirror.transcript(running.session_id)
     for event in events:
         mirror.apply(event)
-    transcript.take(await boat.messages(), newest=True)
+    transcript.take(await running.messages(), newest=True)
     return mirror
 
 
@@ -120,47 +120,47 @@ async def test_whoever_attaches_at_whatever_moment_ends_with_the_same_copy(tmp_p
         [CallTool("todos", json.dumps({"items": [{"text": "rest"}]})), Say("")],
         [Say("done")],
     ]
-    async with launch(tmp_path, ScriptedModel(steps, context_window=BIG)) as boat, watch(boat.workspace) as early:
-        await boat.submit("write a", "r1")
+    async with launch(tmp_path, ScriptedModel(steps, context_window=BIG)) as running, watch(running.workspace) as early:
+        await running.submit("write a", "r1")
         await middle.reached()
-        async with watch(boat.workspace, client_id="middle") as halfway:
+        async with watch(running.workspace, client_id="middle") as halfway:
             middle.open()
-            ask = (await boat.watcher.until(lambda e: e.type == "permission_request")).payload
-            async with watch(boat.workspace, client_id="asked") as asked:
-                waiting = await mirrored(boat, asked.events)
+            ask = (await running.watcher.until(lambda e: e.type == "permission_request")).payload
+            async with watch(running.workspace, client_id="asked") as asked:
+                waiting = await mirrored(running, asked.events)
                 assert list(waiting.permissions) == [ask.id]
                 assert [run.run_id for run in waiting.runs.values()] == ["r1"]
                 answer = AnswerPermission(answer=PermissionAnswer.ONCE, client_id="ann")
-                await boat.workspace.asks.answer_permission(ask.id, answer)
+                await running.workspace.asks.answer_permission(ask.id, answer)
                 for watcher in (early, halfway, asked):
                     await watcher.completed("r1")
-                async with watch(boat.workspace, client_id="late") as late:
-                    await _all_alike(boat, early, halfway, asked, late)
+                async with watch(running.workspace, client_id="late") as late:
+                    await _all_alike(running, early, halfway, asked, late)
 
 
-async def _all_alike(boat: Boat, *watchers: Watcher) -> None:
-    whole = list(await boat.messages())
+async def _all_alike(running: RunningApp, *watchers: Watcher) -> None:
+    whole = list(await running.messages())
     for watcher in watchers:
-        mirror = await mirrored(boat, watcher.events)
-        assert mirror.transcript(boat.session_id).messages == whole
+        mirror = await mirrored(running, watcher.events)
+        assert mirror.transcript(running.session_id).messages == whole
         assert (mirror.runs, mirror.permissions, mirror.questions) == ({}, {}, {})
-        assert set(mirror.sessions) == {boat.session_id}
-    told = [item.text for item in (await mirrored(boat, watchers[0].events)).todos[boat.session_id]]
+        assert set(mirror.sessions) == {running.session_id}
+    told = [item.text for item in (await mirrored(running, watchers[0].events)).todos[running.session_id]]
     assert told == ["rest"]
 
 
 async def test_a_resync_starts_the_copy_anew(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("hello")]], context_window=BIG)) as boat:
-        await boat.submit("hi", "r1")
-        await boat.completed("r1")
-        mirror = await mirrored(boat, boat.watcher.events)
-        unknown = boat.watcher.of("snapshot")[0].cursor.replace("/", "/9", 1)
-        async with watch(boat.workspace, client_id="lost", after=unknown) as lost:
+    async with launch(tmp_path, ScriptedModel([[Say("hello")]], context_window=BIG)) as running:
+        await running.submit("hi", "r1")
+        await running.completed("r1")
+        mirror = await mirrored(running, running.watcher.events)
+        unknown = running.watcher.of("snapshot")[0].cursor.replace("/", "/9", 1)
+        async with watch(running.workspace, client_id="lost", after=unknown) as lost:
             await lost.until(lambda event: event.type == "snapshot")
             for event in lost.events:
                 mirror.apply(event)
         assert [event.type for event in lost.events][:2] == ["resync", "snapshot"]
-        transcript = mirror.transcript(boat.session_id)
+        transcript = mirror.transcript(running.session_id)
         assert (transcript.stale, transcript.messages) == (True, [])
-        transcript.take(await boat.messages(), newest=True)
-        assert msgspec.json.encode(transcript.messages) == msgspec.json.encode(list(await boat.messages()))
+        transcript.take(await running.messages(), newest=True)
+        assert msgspec.json.encode(transcript.messages) == msgspec.json.encode(list(await running.messages()))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import configure, launch
+from running_app import configure, launch
 
 from longboat.testing import CallTool, Refuse, Say, Think
 from longboat.testing.endpoint import ScriptedEndpoint
@@ -19,9 +19,9 @@ LOOK = CallTool("ls", '{"path": "."}')
 
 async def run(tmp_path: Path, model: str, **providers: Any) -> RunComplete:
     configure(providers=providers)
-    async with launch(tmp_path, None) as boat:
-        await boat.submit("look", "r1", model=model, approve=Approve.ALL)
-        return await boat.completed("r1")
+    async with launch(tmp_path, None) as running:
+        await running.submit("look", "r1", model=model, approve=Approve.ALL)
+        return await running.completed("r1")
 
 
 @pytest.mark.parametrize("path", ["", "/", "/openai/v1", "/openai/v1/"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
-from boat import launch
+from running_app import launch
 
 from longboat.errors import ModelError
 from longboat.models import local, weights
@@ -202,11 +202,11 @@ async def test_a_prompt_about_files_yields_a_call_that_parses_and_an_answer(
 ) -> None:
     """A6: for shape. What so small a model makes of it is another matter; the turn ends."""
     model = LocalModel(data_dir)
-    async with launch(tmp_path, model) as boat:
+    async with launch(tmp_path, model) as running:
         (tmp_path / "project" / "notes.txt").write_text("Buy rope.")
-        await boat.submit(text, "r1")
-        complete = await boat.completed("r1")
-        messages = await boat.messages()
+        await running.submit(text, "r1")
+        complete = await running.completed("r1")
+        messages = await running.messages()
     await model.aclose()
     assert complete.outcome is Outcome.END_TURN
     assert complete.text.strip()
@@ -218,11 +218,11 @@ async def test_a_prompt_about_files_yields_a_call_that_parses_and_an_answer(
 async def test_it_lists_the_files_when_it_is_asked_to(data_dir: Path, tmp_path: Path) -> None:
     """A6"""
     model = LocalModel(data_dir)
-    async with launch(tmp_path, model) as boat:
+    async with launch(tmp_path, model) as running:
         (tmp_path / "project" / "notes.txt").touch()
-        await boat.submit("List the files in this directory.", "r1")
-        await boat.completed("r1")
-        results = [part for each in await boat.messages() for part in each.parts if isinstance(part, ToolResultPart)]
+        await running.submit("List the files in this directory.", "r1")
+        await running.completed("r1")
+        results = [part for each in await running.messages() for part in each.parts if isinstance(part, ToolResultPart)]
     await model.aclose()
     assert any("notes.txt" in result.content for result in results)
 

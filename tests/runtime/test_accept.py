@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import Boat, launch
 from checks import check_ends, full_disk, locked_store
+from running_app import RunningApp, launch
 
 from longboat.errors import (
     BadInput,
@@ -29,8 +29,8 @@ def attached(
     return (Attachment(name="notes.txt", media_type=media_type, text=text, data=data),)
 
 
-async def log_end(boat: Boat) -> int:
-    rows = await boat.app._store.read(lambda reader: reader.fetch("event_newest", workspace_id=boat.workspace.id))
+async def log_end(running: RunningApp) -> int:
+    rows = await running.app._store.read(lambda reader: reader.fetch("event_newest", workspace_id=running.workspace.id))
     return int(rows[0]["last"])
 
 
@@ -60,38 +60,38 @@ async def test_a_refused_prompt_leaves_no_trace(
 ) -> None:
     """T1, B1: refused at once, with nothing in the ledger, the log or the transcript, and the next one works."""
     model = ScriptedModel([[Say("fine")]])
-    async with launch(tmp_path, model) as boat:
-        before = await log_end(boat)
+    async with launch(tmp_path, model) as running:
+        before = await log_end(running)
         with pytest.raises(error) as refusal:
-            await boat.submit(**request_)
+            await running.submit(**request_)
         assert refusal.value.code == code  # type: ignore[attr-defined]
-        assert await boat.ledger() == ()
-        assert await log_end(boat) == before
-        assert await boat.messages() == ()
-        assert not boat.actor.state.runs
-        await boat.submit("now a good one", "good")
-        assert (await boat.completed("good")).text == "fine"
-        await check_ends(boat)
+        assert await running.ledger() == ()
+        assert await log_end(running) == before
+        assert await running.messages() == ()
+        assert not running.actor.state.runs
+        await running.submit("now a good one", "good")
+        assert (await running.completed("good")).text == "fine"
+        await check_ends(running)
 
 
 async def test_a_text_attachment_is_a_prompt(tmp_path: Path) -> None:
     """T1: text or a text attachment is enough."""
     model = ScriptedModel([[Say("read")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("", "r1", attachments=attached(text="the notes"))
-        assert (await boat.completed("r1")).text == "read"
+    async with launch(tmp_path, model) as running:
+        await running.submit("", "r1", attachments=attached(text="the notes"))
+        assert (await running.completed("r1")).text == "read"
         part = FilePart(name="notes.txt", media_type="text/plain", text="the notes")
-        assert (await boat.messages())[0].parts == (part,)
+        assert (await running.messages())[0].parts == (part,)
         assert model.requests[0].messages[0].parts == (part,)
 
 
 async def test_submit_answers_while_the_turn_hangs(tmp_path: Path) -> None:
     """B1: it never waits for the turn; the ledger has the run when it answers."""
-    async with launch(tmp_path, ScriptedModel([[Hang()]])) as boat:
-        accepted = await boat.submit("go", "r1")
-        (run,) = await boat.ledger()
+    async with launch(tmp_path, ScriptedModel([[Hang()]])) as running:
+        accepted = await running.submit("go", "r1")
+        (run,) = await running.ledger()
         assert accepted == Accepted(run_id="r1", seq=run.seq, state=RunState.ACCEPTED, position=0)
-        second = await boat.submit("me too", "r2")
+        second = await running.submit("me too", "r2")
         assert second.seq > accepted.seq
         assert second.position == 1
 
@@ -99,13 +99,15 @@ async def test_submit_answers_while_the_turn_hangs(tmp_path: Path) -> None:
 async def test_delivery_depends_on_who_named_the_run(tmp_path: Path) -> None:
     """L10, L14: queue with a run_id, steer without, what the client says in either case; and none is untracked."""
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")], [Say("c")], [Say("d")]])) as boat:
-        await boat.submit("own name", "own")
+    async with launch(
+        tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")], [Say("c")], [Say("d")]])
+    ) as running:
+        await running.submit("own name", "own")
         await gate.reached()
-        minted = (await boat.submit("minted name")).run_id
-        await boat.submit("own, steer", "own-steer", delivery=Delivery.STEER)
-        asked = (await boat.submit("minted, queue", delivery=Delivery.QUEUE)).run_id
-        deliveries = {run.run_id: run.delivery for run in await boat.ledger()}
+        minted = (await running.submit("minted name")).run_id
+        await running.submit("own, steer", "own-steer", delivery=Delivery.STEER)
+        asked = (await running.submit("minted, queue", delivery=Delivery.QUEUE)).run_id
+        deliveries = {run.run_id: run.delivery for run in await running.ledger()}
         assert deliveries == {
             "own": Delivery.QUEUE,
             minted: Delivery.STEER,
@@ -113,21 +115,21 @@ async def test_delivery_depends_on_who_named_the_run(tmp_path: Path) -> None:
             asked: Delivery.QUEUE,
         }
         gate.open()
-        await boat.completed(asked)
-        await check_ends(boat)
+        await running.completed(asked)
+        await check_ends(running)
 
 
 async def test_a_server_that_leaves_and_a_workspace_that_closes_refuse(tmp_path: Path) -> None:
     """B1: each with its own answer, and no trace."""
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        boat.workspace.closing = True
+    async with launch(tmp_path, ScriptedModel()) as running:
+        running.workspace.closing = True
         with pytest.raises(WorkspaceClosing):
-            await boat.submit("go", "r1")
-        boat.workspace.closing = False
-        boat.workspace.sessions.refuse()
+            await running.submit("go", "r1")
+        running.workspace.closing = False
+        running.workspace.sessions.refuse()
         with pytest.raises(ServerLeaving):
-            await boat.submit("go", "r1")
-        assert await boat.ledger() == ()
+            await running.submit("go", "r1")
+        assert await running.ledger() == ()
 
 
 # The same run_id again
@@ -136,76 +138,76 @@ async def test_a_server_that_leaves_and_a_workspace_that_closes_refuse(tmp_path:
 async def test_the_same_submit_again_is_the_same_run(tmp_path: Path) -> None:
     """B1: while it is active, while it is queued, after it was edited and after it finished: nothing new."""
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")]])) as boat:
-        first = await boat.submit("one", "r1")
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a")], [Say("b")]])) as running:
+        first = await running.submit("one", "r1")
         await gate.reached()
-        again = await boat.submit("one", "r1")
+        again = await running.submit("one", "r1")
         assert again == Accepted(run_id="r1", seq=first.seq, state=RunState.ACTIVE, position=0)
-        queued = await boat.submit("two", "r2")
-        await boat.watcher.in_state("r2", "queued")
-        await boat.workspace.edit_run("r2", EditRun(prompt="two, but better"))
-        again = await boat.submit("two", "r2")
+        queued = await running.submit("two", "r2")
+        await running.watcher.in_state("r2", "queued")
+        await running.workspace.edit_run("r2", EditRun(prompt="two, but better"))
+        again = await running.submit("two", "r2")
         assert again == Accepted(run_id="r2", seq=queued.seq, state=RunState.QUEUED, position=1)
         with pytest.raises(RunIdTaken):  # what counts is the prompt as it was submitted
-            await boat.submit("two, but better", "r2")
+            await running.submit("two, but better", "r2")
         gate.open()
-        await boat.completed("r2")
-        again = await boat.submit("two", "r2")
+        await running.completed("r2")
+        again = await running.submit("two", "r2")
         assert again == Accepted(run_id="r2", seq=queued.seq, state=RunState.FINISHED, position=None)
         with pytest.raises(RunIdTaken):
-            await boat.submit("another", "r1")
-        assert [run.run_id for run in await boat.ledger()] == ["r1", "r2"]
-        await check_ends(boat)
+            await running.submit("another", "r1")
+        assert [run.run_id for run in await running.ledger()] == ["r1", "r2"]
+        await check_ends(running)
 
 
 async def test_a_run_id_with_other_attachments_is_taken(tmp_path: Path) -> None:
     """B1: attachments are part of the prompt."""
-    async with launch(tmp_path, ScriptedModel([[Say("a")]])) as boat:
-        await boat.submit("read", "r1", attachments=attached(text="one"))
-        await boat.completed("r1")
-        await boat.submit("read", "r1", attachments=attached(text="one"))
+    async with launch(tmp_path, ScriptedModel([[Say("a")]])) as running:
+        await running.submit("read", "r1", attachments=attached(text="one"))
+        await running.completed("r1")
+        await running.submit("read", "r1", attachments=attached(text="one"))
         with pytest.raises(RunIdTaken):
-            await boat.submit("read", "r1", attachments=attached(text="two"))
-        await check_ends(boat)
+            await running.submit("read", "r1", attachments=attached(text="two"))
+        await check_ends(running)
 
 
 async def test_a_run_id_belongs_to_one_session(tmp_path: Path) -> None:
     """B1: unique in the workspace."""
-    async with launch(tmp_path, ScriptedModel([[Say("a")]])) as boat:
-        other = await boat.workspace.create_session(CreateSession())
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
+    async with launch(tmp_path, ScriptedModel([[Say("a")]])) as running:
+        other = await running.workspace.create_session(CreateSession())
+        await running.submit("one", "r1")
+        await running.completed("r1")
         with pytest.raises(RunIdTaken):
-            await boat.submit("one", "r1", session_id=other.id)
-        assert await boat.messages(other.id) == ()
-        await check_ends(boat)
+            await running.submit("one", "r1", session_id=other.id)
+        assert await running.messages(other.id) == ()
+        await check_ends(running)
 
 
 async def test_many_submits_of_one_run_at_once_make_one_run(tmp_path: Path) -> None:
     """B1: concurrently."""
-    async with launch(tmp_path, ScriptedModel([[Say("once")]])) as boat:
-        answers = await asyncio.gather(*[boat.submit("one", "r1") for _ in range(20)])
+    async with launch(tmp_path, ScriptedModel([[Say("once")]])) as running:
+        answers = await asyncio.gather(*[running.submit("one", "r1") for _ in range(20)])
         assert {answer.seq for answer in answers} == {answers[0].seq}
-        await boat.completed("r1")
-        assert len(await boat.ledger()) == 1
-        assert len(await boat.messages()) == 2
-        await check_ends(boat)
+        await running.completed("r1")
+        assert len(await running.ledger()) == 1
+        assert len(await running.messages()) == 2
+        await check_ends(running)
 
 
 async def test_two_sessions_race_for_a_run_id_and_one_wins(tmp_path: Path) -> None:
     """B1: concurrently on two sessions, forced into one group commit; the loser's session is untouched."""
-    async with launch(tmp_path, ScriptedModel([[Say("won")], [Say("next")]])) as boat:
-        other = (await boat.workspace.create_session(CreateSession())).id
+    async with launch(tmp_path, ScriptedModel([[Say("won")], [Say("next")]])) as running:
+        other = (await running.workspace.create_session(CreateSession())).id
         answers = await asyncio.gather(
-            boat.submit("one", "r1"), boat.submit("one", "r1", session_id=other), return_exceptions=True
+            running.submit("one", "r1"), running.submit("one", "r1", session_id=other), return_exceptions=True
         )
         assert sorted(type(answer).__name__ for answer in answers) == ["Accepted", "RunIdTaken"]
-        await boat.completed("r1")
-        (run,) = await boat.ledger()
-        loser = other if run.session_id == boat.session_id else boat.session_id
-        assert await boat.messages(loser) == ()
-        await boat.submit("next", "r2", session_id=loser)
-        assert (await boat.completed("r2")).text == "next"
+        await running.completed("r1")
+        (run,) = await running.ledger()
+        loser = other if run.session_id == running.session_id else running.session_id
+        assert await running.messages(loser) == ()
+        await running.submit("next", "r2", session_id=loser)
+        assert (await running.completed("r2")).text == "next"
 
 
 # Callers that vanish
@@ -213,42 +215,42 @@ async def test_two_sessions_race_for_a_run_id_and_one_wins(tmp_path: Path) -> No
 
 async def test_a_caller_that_vanishes_leaves_the_accept_whole(tmp_path: Path) -> None:
     """B2: the run belongs to the workspace, from the moment it was asked for."""
-    async with launch(tmp_path, ScriptedModel([[Say("done anyway")]])) as boat:
-        gate = await boat.held_actor()
-        caller = asyncio.create_task(boat.submit("go", "r1"))
-        await boat.posted(1)
+    async with launch(tmp_path, ScriptedModel([[Say("done anyway")]])) as running:
+        gate = await running.held_actor()
+        caller = asyncio.create_task(running.submit("go", "r1"))
+        await running.posted(1)
         caller.cancel()
         with pytest.raises(asyncio.CancelledError):
             await caller
         gate.open()
-        assert (await boat.completed("r1")).text == "done anyway"
-        await check_ends(boat)
+        assert (await running.completed("r1")).text == "done anyway"
+        await check_ends(running)
 
 
 async def test_a_cancel_whose_caller_vanishes_still_cancels(tmp_path: Path) -> None:
     """B2: a command once taken runs to its end."""
-    async with launch(tmp_path, ScriptedModel([[Hang()]])) as boat:
-        await boat.submit("go", "r1")
-        await boat.watcher.in_state("r1", "active")
-        gate = await boat.held_actor()
-        caller = asyncio.create_task(boat.workspace.cancel_session(boat.session_id))
-        await boat.posted(1)
+    async with launch(tmp_path, ScriptedModel([[Hang()]])) as running:
+        await running.submit("go", "r1")
+        await running.watcher.in_state("r1", "active")
+        gate = await running.held_actor()
+        caller = asyncio.create_task(running.workspace.cancel_session(running.session_id))
+        await running.posted(1)
         caller.cancel()
         gate.open()
-        assert (await boat.completed("r1")).cancelled
-        await check_ends(boat)
+        assert (await running.completed("r1")).cancelled
+        await check_ends(running)
 
 
 async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) -> None:
     """B4: work that the end of the workspace cuts short ends its caller too."""
-    async with launch(tmp_path, ScriptedModel()) as boat:
+    async with launch(tmp_path, ScriptedModel()) as running:
         gate = Gate()
-        running = asyncio.create_task(boat.actor._mailbox.do(gate.arrive))
+        working = asyncio.create_task(running.actor._mailbox.do(gate.arrive))
         await gate.reached()
-        waiting = asyncio.create_task(boat.actor.update(UpdateSession(title="too late")))
-        await boat.posted(1)
-        await boat.workspace.aclose()
-        ends = await asyncio.gather(running, waiting, return_exceptions=True)
+        waiting = asyncio.create_task(running.actor.update(UpdateSession(title="too late")))
+        await running.posted(1)
+        await running.workspace.aclose()
+        ends = await asyncio.gather(working, waiting, return_exceptions=True)
         assert [type(end) for end in ends] == [ServerLeaving] * 2
 
 
@@ -259,55 +261,55 @@ async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) 
 async def test_a_failing_store_refuses_the_prompt(tmp_path: Path, failure: Any) -> None:
     """L15: refused with nothing half-accepted, health says so, and the same submit works when the store does."""
     model = ScriptedModel([[Say("at last")]])
-    async with launch(tmp_path, model) as boat:
-        before = await log_end(boat)
+    async with launch(tmp_path, model) as running:
+        before = await log_end(running)
         prompt = "x" * 20_000  # more than fits into pages that are there
-        with failure(boat):
+        with failure(running):
             with pytest.raises(StoreUnavailable):
-                await boat.submit(prompt, "r1")
-            assert boat.app.health().status == "degraded"
-            assert await boat.ledger() == ()
-            assert await log_end(boat) == before
-            assert not boat.actor.state.runs
+                await running.submit(prompt, "r1")
+            assert running.app.health().status == "degraded"
+            assert await running.ledger() == ()
+            assert await log_end(running) == before
+            assert not running.actor.state.runs
             assert len(model.requests) == 0
-        await boat.submit(prompt, "r1")
-        assert (await boat.completed("r1")).text == "at last"
-        assert boat.app.health().status == "ok"
-        assert (await boat.messages())[0].parts == (TextPart(text=prompt),)
-        await check_ends(boat)
+        await running.submit(prompt, "r1")
+        assert (await running.completed("r1")).text == "at last"
+        assert running.app.health().status == "ok"
+        assert (await running.messages())[0].parts == (TextPart(text=prompt),)
+        await check_ends(running)
 
 
 async def test_an_accepted_run_enters_when_the_store_is_back_and_keeps_its_place(tmp_path: Path) -> None:
     """L15, L8: the store fails between accept and enter. The run is kept; one accepted later does not overtake it."""
-    async with launch(tmp_path, ScriptedModel([[Say("first")], [Say("second")]])) as boat:
-        failing = locked_store(boat)
+    async with launch(tmp_path, ScriptedModel([[Say("first")], [Say("second")]])) as running:
+        failing = locked_store(running)
 
         async def fail() -> None:
             failing.__enter__()
 
-        gate = await boat.held_actor()
-        first = asyncio.create_task(boat.submit("one", "r1"))
-        await boat.posted(1)
-        boat.actor._mailbox.post(fail)
+        gate = await running.held_actor()
+        first = asyncio.create_task(running.submit("one", "r1"))
+        await running.posted(1)
+        running.actor._mailbox.post(fail)
         gate.open()
         await first
-        await boat.actor._mailbox.do(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
-        assert [run.state for run in await boat.ledger()] == [RunState.ACCEPTED]
+        await running.actor._mailbox.do(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
+        assert [run.state for run in await running.ledger()] == [RunState.ACCEPTED]
         failing.__exit__(None, None, None)
-        await boat.submit("two", "r2")
-        assert (await boat.completed("r1")).text == "first"
-        assert (await boat.completed("r2")).text == "second"
-        await check_ends(boat)
+        await running.submit("two", "r2")
+        assert (await running.completed("r1")).text == "first"
+        assert (await running.completed("r2")).text == "second"
+        await check_ends(running)
 
 
 async def test_a_run_id_is_free_again_once_its_session_is_deleted(tmp_path: Path) -> None:
     """E1: the second run of that name has a terminal event of its own."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        await boat.submit("one", "same")
-        await boat.completed("same")
-        await boat.workspace.delete_session(boat.session_id)
-        other = (await boat.workspace.create_session(CreateSession())).id
-        accepted = await boat.submit("two", "same", session_id=other)
-        assert (await boat.workspace.run("same", wait_s=30)).outcome is Outcome.END_TURN
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        await running.submit("one", "same")
+        await running.completed("same")
+        await running.workspace.delete_session(running.session_id)
+        other = (await running.workspace.create_session(CreateSession())).id
+        accepted = await running.submit("two", "same", session_id=other)
+        assert (await running.workspace.run("same", wait_s=30)).outcome is Outcome.END_TURN
         assert accepted.seq == 2
-        assert [done.text for done in boat.watcher.terminals("same")] == ["echo: one", "echo: two"]
+        assert [done.text for done in running.watcher.terminals("same")] == ["echo: one", "echo: two"]

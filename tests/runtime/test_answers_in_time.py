@@ -44,7 +44,7 @@ async def test_a_rule_that_denies_holds_for_a_call_that_was_asked_before_d14(
         ask = await scene.asked()
         configure(scene, deny=[deny])
         await scene.answer(ask, answer)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         (result,) = scene.results()
         assert result.is_error
         assert deny in result.content
@@ -58,7 +58,7 @@ async def test_a_rule_that_allows_leaves_the_ask_to_the_person(tmp_path: Path) -
         ask = await scene.asked()
         configure(scene, allow=["bash(touch *)"])
         await scene.answer(ask, DENY)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert not (scene.path / "made").exists()
 
 
@@ -84,7 +84,7 @@ async def test_a_directory_that_became_a_link_while_somebody_thought_leads_nowhe
         (scene.path / "sub").rename(scene.path / "moved")
         (scene.path / "sub").symlink_to(outside)
         await scene.answer(ask, ONCE)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert list(outside.iterdir()) == []
         (result,) = scene.results()
         assert result.is_error
@@ -102,7 +102,7 @@ async def test_a_file_outside_that_became_a_link_to_another_is_not_read_d14(tmp_
         notes.unlink()
         notes.symlink_to(secret)
         await scene.answer(ask, ONCE)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         (result,) = scene.results()
         assert result.is_error
         assert "a secret" not in result.content
@@ -137,7 +137,7 @@ async def test_a_guarded_file_can_only_be_changed_once_b1(
             with pytest.raises(BadInput):
                 await scene.answer(ask, answer, wide=wide)
         await scene.answer(ask, DENY)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert scene.read("longboat.json") == before
         await scene.check()
 
@@ -152,4 +152,4 @@ async def test_cleaning_a_directory_offers_nothing_about_longboat_json_b1(tmp_pa
         assert "longboat.json" not in f"{ask.why}{ask.grant}{ask.wide}"
         assert ask.why == "Running rm -rf './*' needs your approval."
         await scene.answer(ask, DENY)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")

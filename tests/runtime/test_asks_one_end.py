@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from bench import WriterGate, said
-from boat import Boat, Watcher, launch
 from checks import check_ends
 from crash import crashed, restarted
 from mirror import log_of
+from running_app import RunningApp, Watcher, launch
 from scenario import PLAIN, WINDOW, Scene, call, open_scenario
 
 from longboat.errors import AlreadyAnswered
@@ -40,8 +40,8 @@ async def asked(scene: Scene, kind: str) -> Permission | Question:
     return ask
 
 
-async def answer(boat: Boat, ask: Permission | Question) -> None:
-    asks = boat.workspace.asks
+async def answer(running: RunningApp, ask: Permission | Question) -> None:
+    asks = running.workspace.asks
     if isinstance(ask, Permission):
         await asks.answer_permission(ask.id, AnswerPermission(answer=PermissionAnswer.SESSION, client_id="ann"))
     else:
@@ -50,39 +50,41 @@ async def answer(boat: Boat, ask: Permission | Question) -> None:
 
 async def canceled_with_the_end_held_back(scene: Scene) -> Gate:
     """The cancel is committed and the turn is over, but its end waits in the mailbox behind the gate."""
-    boat = scene.boat
-    first = await boat.held_actor()
-    canceling = asyncio.create_task(boat.workspace.cancel_session(boat.session_id))
-    await boat.posted(1)
-    second = boat.hold_actor()
+    running = scene.running
+    first = await running.held_actor()
+    canceling = asyncio.create_task(running.workspace.cancel_session(running.session_id))
+    await running.posted(1)
+    second = running.hold_actor()
     first.open()
     await canceling
     await second.reached()
-    await boat.posted(1)
+    await running.posted(1)
     return second
 
 
-async def queued_units(boat: Boat, count: int) -> None:
+async def queued_units(running: RunningApp, count: int) -> None:
     """Wait until so many units are behind the one that the writer is at."""
-    store = boat.workspace.store
+    store = running.workspace.store
     assert isinstance(store, SqliteStore)
     while store._inbox.qsize() < count:  # noqa: ASYNC110 — the other side is a thread
         await asyncio.sleep(0)
 
 
-def writer_gate(boat: Boat) -> WriterGate:
-    store = boat.workspace.store
+def writer_gate(running: RunningApp) -> WriterGate:
+    store = running.workspace.store
     assert isinstance(store, SqliteStore)
     return WriterGate(store)
 
 
-async def ends(boat: Boat, ask: Permission | Question) -> list[AskState]:
+async def ends(running: RunningApp, ask: Permission | Question) -> list[AskState]:
     """How the ask ended by the whole log, and by its row."""
     reader = Watcher()
-    for row in await log_of(boat.workspace):
+    for row in await log_of(running.workspace):
         reader.take(row["frames"])
     notes = [*reader.of("permission_notification"), *reader.of("question_notification")]
-    table: Any = boat.workspace.asks._permissions if isinstance(ask, Permission) else boat.workspace.asks._questions
+    table: Any = (
+        running.workspace.asks._permissions if isinstance(ask, Permission) else running.workspace.asks._questions
+    )
     row = await table.find(ask.id)
     assert await table.pending() == ()
     return [*(note.state for note in notes if note.id == ask.id), row.state]
@@ -95,12 +97,12 @@ async def test_d6_an_answer_that_is_committed_between_the_cancel_and_the_end_of_
     async with open_scenario(tmp_path, steps(kind)) as scene:
         ask = await asked(scene, kind)
         end = await canceled_with_the_end_held_back(scene)
-        await answer(scene.boat, ask)
+        await answer(scene.running, ask)
         end.open()
-        assert (await scene.boat.completed("r1")).outcome is Outcome.CANCELED
-        assert await ends(scene.boat, ask) == [AskState.ANSWERED, AskState.ANSWERED]
+        assert (await scene.running.completed("r1")).outcome is Outcome.CANCELED
+        assert await ends(scene.running, ask) == [AskState.ANSWERED, AskState.ANSWERED]
         assert not (scene.path / "made").exists(), "the call must not run after the cancel"
-        await check_ends(scene.boat)
+        await check_ends(scene.running)
 
 
 @kinds
@@ -108,46 +110,48 @@ async def test_d6_an_answer_and_a_cancel_in_one_commit_end_the_ask_once_and_the_
     tmp_path: Path, kind: str
 ) -> None:
     async with open_scenario(tmp_path, steps(kind)) as scene:
-        boat = scene.boat
+        running = scene.running
         ask = await asked(scene, kind)
-        gate = writer_gate(boat)
-        before = boat.workspace.store.submit(said("before"))
+        gate = writer_gate(running)
+        before = running.workspace.store.submit(said("before"))
         await gate.reached()
-        answering = asyncio.create_task(answer(boat, ask))
-        await queued_units(boat, 1)
-        canceling = asyncio.create_task(boat.workspace.cancel_session(boat.session_id))
-        await queued_units(boat, 2)
+        answering = asyncio.create_task(answer(running, ask))
+        await queued_units(running, 1)
+        canceling = asyncio.create_task(running.workspace.cancel_session(running.session_id))
+        await queued_units(running, 2)
         gate.open()
         await asyncio.gather(answering, canceling, before, return_exceptions=True)
-        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
-        assert await ends(boat, ask) == [AskState.ANSWERED, AskState.ANSWERED]
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        assert await ends(running, ask) == [AskState.ANSWERED, AskState.ANSWERED]
         assert not (scene.path / "made").exists()
         assert len(scene.model.requests) == 1
-        await check_ends(scene.boat)
+        await check_ends(scene.running)
 
 
 @kinds
 async def test_d6_an_answer_right_behind_the_end_of_the_run_is_too_late_and_told_so(tmp_path: Path, kind: str) -> None:
     async with open_scenario(tmp_path, steps(kind)) as scene:
-        boat = scene.boat
+        running = scene.running
         ask = await asked(scene, kind)
         end = await canceled_with_the_end_held_back(scene)
-        gate = writer_gate(boat)
-        before = boat.workspace.store.submit(said("before"))
+        gate = writer_gate(running)
+        before = running.workspace.store.submit(said("before"))
         await gate.reached()
         end.open()
-        await queued_units(boat, 1)
-        answering = asyncio.create_task(answer(boat, ask))
-        await queued_units(boat, 2)
+        await queued_units(running, 1)
+        answering = asyncio.create_task(answer(running, ask))
+        await queued_units(running, 2)
         gate.open()
         with pytest.raises(AlreadyAnswered, match="its run ended"):
             await answering
         await asyncio.gather(before, return_exceptions=True)
-        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
-        assert await ends(boat, ask) == [AskState.WITHDRAWN, AskState.WITHDRAWN]
-        rows = await boat.workspace.store.read(lambda reader: reader.fetch("grants_of", session_id=boat.session_id))
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        assert await ends(running, ask) == [AskState.WITHDRAWN, AskState.WITHDRAWN]
+        rows = await running.workspace.store.read(
+            lambda reader: reader.fetch("grants_of", session_id=running.session_id)
+        )
         assert rows == [], "an answer that came too late grants nothing"
-        await check_ends(scene.boat)
+        await check_ends(scene.running)
 
 
 @pytest.mark.parametrize("policy", ["interrupt", "resume"])
@@ -159,14 +163,14 @@ async def test_d6_b6_a_crash_between_the_answer_and_the_end_of_the_run_leaves_th
     async with open_scenario(tmp_path, steps(kind)) as scene:
         ask = await asked(scene, kind)
         end = await canceled_with_the_end_held_back(scene)
-        await answer(scene.boat, ask)
+        await answer(scene.running, ask)
         config = json.dumps({**PLAIN, "on_restart": policy})
-        async with restarted(scene.boat, after, config=config) as again:
+        async with restarted(scene.running, after, config=config) as again:
             assert (await again.workspace.run("r1", wait_s=30)).outcome is Outcome.CANCELED
             assert await ends(again, ask) == [AskState.ANSWERED, AskState.ANSWERED]
             assert len(after.requests) == 0
         end.open()
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
 
 
 @kinds
@@ -176,13 +180,13 @@ async def test_d6_b6_a_crash_between_the_cancel_and_the_end_of_the_run_withdraws
     async with open_scenario(tmp_path, steps(kind)) as scene:
         ask = await asked(scene, kind)
         end = await canceled_with_the_end_held_back(scene)
-        place = await crashed(scene.boat)
+        place = await crashed(scene.running)
         end.open()
-        await scene.boat.completed("r1")
-        async with restarted(scene.boat, ScriptedModel([]), config=json.dumps(PLAIN)) as later:
+        await scene.running.completed("r1")
+        async with restarted(scene.running, ScriptedModel([]), config=json.dumps(PLAIN)) as later:
             assert await ends(later, ask) == [AskState.WITHDRAWN, AskState.WITHDRAWN]
         async with launch(
-            place, ScriptedModel([]), config=json.dumps(PLAIN), session_id=scene.boat.session_id
+            place, ScriptedModel([]), config=json.dumps(PLAIN), session_id=scene.running.session_id
         ) as again:
             assert (await again.workspace.run("r1", wait_s=30)).outcome is Outcome.CANCELED
             with pytest.raises(AlreadyAnswered):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from boat import Boat, launch
 from checks import check_ends, check_requests, finish_of
+from running_app import RunningApp, launch
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
@@ -36,7 +36,7 @@ class Moment:
     """A way to bring a turn to an instant and hold it there until the cancel is answered."""
 
     steps: list[Step] = field(default_factory=list)
-    reach: Callable[[Boat, Gate], Awaitable[None]] | None = None
+    reach: Callable[[RunningApp, Gate], Awaitable[None]] | None = None
     tool: bool = False
     retry_s: int = 0
     window: int = 128_000
@@ -44,12 +44,12 @@ class Moment:
     """The last answer's parts but for its finish."""
 
 
-async def at_gate(boat: Boat, gate: Gate) -> None:
+async def at_gate(running: RunningApp, gate: Gate) -> None:
     await gate.reached()
 
 
-async def retrying(boat: Boat, gate: Gate) -> None:
-    await boat.watcher.until(lambda e: e.type == "agent_event" and e.payload.type is AgentEventType.RETRYING)
+async def retrying(running: RunningApp, gate: Gate) -> None:
+    await running.watcher.until(lambda e: e.type == "agent_event" and e.payload.type is AgentEventType.RETRYING)
 
 
 CALL = CallTool("look", {"at": "x"}, "c1")
@@ -98,16 +98,16 @@ async def test_a_cancel_at_any_instant_ends_the_run_once_and_leaves_a_whole_tran
     tool = ScriptedTool("look", gate=gate if moment.tool else None)
     model = ScriptedModel([*moment.steps, [Say("next")]], context_window=moment.window)
     config = f'{{"titles": false, "retry": {{"base_s": {moment.retry_s}, "max_s": {moment.retry_s}}}}}'
-    async with launch(tmp_path, model, tools=[tool], config=config) as boat:
-        await boat.submit("go", "r1")
-        await (moment.reach or at_gate)(boat, gate)
+    async with launch(tmp_path, model, tools=[tool], config=config) as running:
+        await running.submit("go", "r1")
+        await (moment.reach or at_gate)(running, gate)
         if by_run:
-            await boat.workspace.cancel_run("r1")
+            await running.workspace.cancel_run("r1")
         else:
-            assert await boat.workspace.cancel_session(boat.session_id) == Canceled(canceled=("r1",))
-        complete = await boat.completed("r1")
+            assert await running.workspace.cancel_session(running.session_id) == Canceled(canceled=("r1",))
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.cancelled, complete.error) == (Outcome.CANCELED, True, "")
-        messages = await boat.messages()
+        messages = await running.messages()
         answer = [message for message in messages if message.role is Role.ASSISTANT][-1]
         assert finish_of(answer) == CANCELED
         assert list(answer.parts) == [*moment.kept, CANCELED]
@@ -116,10 +116,10 @@ async def test_a_cancel_at_any_instant_ends_the_run_once_and_leaves_a_whole_tran
         assert tool.canceled == moment.tool
         results = [part for message in messages for part in message.parts if isinstance(part, ToolResultPart)]
         assert {part.content for part in results if part.is_error} <= {LOST[Outcome.CANCELED]}
-        await boat.submit("next", "r2")
-        assert (await boat.completed("r2")).text == "next"
+        await running.submit("next", "r2")
+        assert (await running.completed("r2")).text == "next"
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 class HeldModels:
@@ -140,43 +140,43 @@ async def test_a_cancel_before_the_model_is_found(tmp_path: Path) -> None:
     """T2: after the start, before the assistant message exists: the user message once and an answer canceled."""
     gate = Gate()
     model = ScriptedModel([[Say("next")]])
-    async with launch(tmp_path, model) as boat:
-        boat.workspace.services.models = HeldModels(model, gate, Config(titles=False))  # type: ignore[assignment]
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model) as running:
+        running.workspace.services.models = HeldModels(model, gate, Config(titles=False))  # type: ignore[assignment]
+        await running.submit("go", "r1")
         await gate.reached()
-        await boat.workspace.cancel_session(boat.session_id)
-        await boat.completed("r1")
-        user, answer = await boat.messages()
+        await running.workspace.cancel_session(running.session_id)
+        await running.completed("r1")
+        user, answer = await running.messages()
         assert (user.parts, answer.parts) == ((TextPart(text="go"),), (CANCELED,))
         gate.open()
-        await boat.submit("next", "r2")
-        assert (await boat.completed("r2")).text == "next"
+        await running.submit("next", "r2")
+        assert (await running.completed("r2")).text == "next"
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_a_cancel_between_a_tool_and_the_next_step(tmp_path: Path) -> None:
     """T3: the tool's result is kept, the next request is never made."""
     gate = Gate()
     model = ScriptedModel([[CALL], [Say("next")]])
-    async with launch(tmp_path, model, tools=[ScriptedTool("look", "seen", gate=gate)]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model, tools=[ScriptedTool("look", "seen", gate=gate)]) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        shut = await boat.held_actor()
+        shut = await running.held_actor()
         gate.open()
-        await boat.posted(1)  # the turn asks what to fold
-        cancel = asyncio.create_task(boat.workspace.cancel_session(boat.session_id))
-        await boat.posted(2)
+        await running.posted(1)  # the turn asks what to fold
+        cancel = asyncio.create_task(running.workspace.cancel_session(running.session_id))
+        await running.posted(2)
         shut.open()
         await cancel
-        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
-        _, answer, results = await boat.messages()
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        _, answer, results = await running.messages()
         assert finish_of(answer) == CANCELED
         (result,) = results.parts
         assert isinstance(result, ToolResultPart)
         assert (result.tool_call_id, result.content, result.is_error) == ("c1", "seen", False)
         assert len(model.requests) == 1
-        await boat.submit("next", "r2")
-        assert (await boat.completed("r2")).text == "next"
+        await running.submit("next", "r2")
+        assert (await running.completed("r2")).text == "next"
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)

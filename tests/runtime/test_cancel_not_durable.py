@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from bench import heard
-from boat import TITLES_OFF, Boat, Deaf, launch
 from checks import check_ends, locked_store
 from crash import RESUME, crashed
+from running_app import TITLES_OFF, Deaf, RunningApp, launch
 
 from longboat.backoff import Backoff
 from longboat.core.tool import ToolSpec
@@ -36,19 +36,19 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
 
 
-async def cancel_refused(boat: Boat, cancel: Cancel = CANCELS["session"]) -> None:
+async def cancel_refused(running: RunningApp, cancel: Cancel = CANCELS["session"]) -> None:
     with pytest.raises(CancelNotDurable, match="was stopped, but the cancel could not be saved") as refused:
-        await cancel(boat.workspace, boat.session_id)
+        await cancel(running.workspace, running.session_id)
     assert refused.value.code == "cancel_not_durable"
 
 
-def a_try_to_write(boat: Boat) -> asyncio.Event:
+def a_try_to_write(running: RunningApp) -> asyncio.Event:
     """Set once the store has refused a unit from now on."""
 
     def refused(_: Unit, error: Exception | None) -> bool:
         return isinstance(error, StoreUnavailable)
 
-    return heard(boat.workspace.store, refused)
+    return heard(running.workspace.store, refused)
 
 
 class Endless:
@@ -94,36 +94,36 @@ async def test_d7_l15_a_cancel_that_cannot_be_written_ends_the_tool_at_once_and_
 ) -> None:
     tool = Endless()
     model = ScriptedModel([[CallTool("work")], [Say("never asked")]])
-    async with launch(tmp_path, model, tools=[tool]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model, tools=[tool]) as running:
+        await running.submit("go", "r1")
         await tool.started.wait()
-        with locked_store(boat):
-            again = a_try_to_write(boat)
-            await cancel_refused(boat, cancel)
+        with locked_store(running):
+            again = a_try_to_write(running)
+            await cancel_refused(running, cancel)
             await tool.ended.wait()
             await again.wait()
-            run = await boat.workspace.run("r1")
-            assert (run.state, run.cancel_requested, boat.watcher.terminals("r1")) == (RunState.ACTIVE, False, [])
-        complete = await boat.completed("r1")
+            run = await running.workspace.run("r1")
+            assert (run.state, run.cancel_requested, running.watcher.terminals("r1")) == (RunState.ACTIVE, False, [])
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.error) == (Outcome.CANCELED, "")
-        run = await boat.workspace.run("r1")
+        run = await running.workspace.run("r1")
         assert (run.cancel_requested, run.canceled_by) == (True, "ann")
         assert len(model.requests) == 1
-        await check_ends(boat)
+        await check_ends(running)
 
 
 @by_session_and_by_run
 async def test_d7_l15_a_cancel_that_cannot_be_written_closes_the_models_stream(tmp_path: Path, cancel: Cancel) -> None:
     model = Streaming()
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
         await model.asked.wait()
-        with locked_store(boat):
-            await cancel_refused(boat, cancel)
+        with locked_store(running):
+            await cancel_refused(running, cancel)
             await model.closed.wait()
-        complete = await boat.completed("r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.CANCELED, "half")
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_d7_l15_what_is_accepted_after_the_request_is_not_covered_by_a_cancel_that_is_written_later(
@@ -133,133 +133,133 @@ async def test_d7_l15_what_is_accepted_after_the_request_is_not_covered_by_a_can
     monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=3600.0))
     gate = Gate()
     tool = Deaf("work", gate=gate)
-    async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("mine")]]), tools=[tool]) as boat:
-        await boat.submit("one", "r1")
+    async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("mine")]]), tools=[tool]) as running:
+        await running.submit("one", "r1")
         await gate.reached()
-        await boat.submit("two", "r2")
-        await boat.watcher.in_state("r2", "queued")
-        with locked_store(boat):
-            await cancel_refused(boat)
+        await running.submit("two", "r2")
+        await running.watcher.in_state("r2", "queued")
+        with locked_store(running):
+            await cancel_refused(running)
             with pytest.raises(StoreUnavailable):
-                await boat.submit("refused", "r0")
-        await boat.submit("three", "r3")
-        assert (await boat.completed("r2")).outcome is Outcome.CANCELED
+                await running.submit("refused", "r0")
+        await running.submit("three", "r3")
+        assert (await running.completed("r2")).outcome is Outcome.CANCELED
         gate.open()
-        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
-        assert (await boat.completed("r3")).text == "mine"
-        assert [run.run_id for run in await boat.ledger()] == ["r1", "r2", "r3"]
-        await check_ends(boat)
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        assert (await running.completed("r3")).text == "mine"
+        assert [run.run_id for run in await running.ledger()] == ["r1", "r2", "r3"]
+        await check_ends(running)
 
 
 async def test_d7_e1_repeated_cancels_end_each_run_once(tmp_path: Path) -> None:
     tool = Endless()
-    async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("next")]]), tools=[tool]) as boat:
-        await boat.submit("one", "r1")
+    async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("next")]]), tools=[tool]) as running:
+        await running.submit("one", "r1")
         await tool.started.wait()
-        await boat.submit("two", "r2")
-        await boat.watcher.in_state("r2", "queued")
-        with locked_store(boat):
+        await running.submit("two", "r2")
+        await running.watcher.in_state("r2", "queued")
+        with locked_store(running):
             for cancel in (*CANCELS.values(), *CANCELS.values()):
-                await cancel_refused(boat, cancel)
-        answer = await boat.workspace.cancel_session(boat.session_id)
+                await cancel_refused(running, cancel)
+        answer = await running.workspace.cancel_session(running.session_id)
         assert set(answer.canceled) <= {"r1", "r2"}
-        assert [(await boat.completed(run_id)).outcome for run_id in ("r1", "r2")] == [Outcome.CANCELED] * 2
-        await boat.submit("three", "r3")
-        assert (await boat.completed("r3")).text == "next"
-        await check_ends(boat)
+        assert [(await running.completed(run_id)).outcome for run_id in ("r1", "r2")] == [Outcome.CANCELED] * 2
+        await running.submit("three", "r3")
+        assert (await running.completed("r3")).text == "next"
+        await check_ends(running)
 
 
 async def test_d7_a_cancel_of_a_queued_run_leaves_the_active_turn_alone_and_is_written_later(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[CallTool("work")], [Say("done")]])
-    async with launch(tmp_path, model, tools=[ScriptedTool("work", gate=gate)]) as boat:
-        await boat.submit("one", "r1")
+    async with launch(tmp_path, model, tools=[ScriptedTool("work", gate=gate)]) as running:
+        await running.submit("one", "r1")
         await gate.reached()
-        await boat.submit("two", "r2")
-        await boat.watcher.in_state("r2", "queued")
-        with locked_store(boat):
+        await running.submit("two", "r2")
+        await running.watcher.in_state("r2", "queued")
+        with locked_store(running):
             with pytest.raises(CancelNotDurable):
-                await boat.workspace.cancel_run("r2")
+                await running.workspace.cancel_run("r2")
             gate.open()
             await model.requests.wait(2)
-        assert (await boat.completed("r2")).outcome is Outcome.CANCELED
-        assert (await boat.completed("r1")).text == "done"
-        await check_ends(boat)
+        assert (await running.completed("r2")).outcome is Outcome.CANCELED
+        assert (await running.completed("r1")).text == "done"
+        await check_ends(running)
 
 
 async def test_d7_l9_a_prompt_whose_cancel_is_not_written_yet_steers_no_step(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[CallTool("work")], [Say("done")]])
-    async with launch(tmp_path, model, tools=[ScriptedTool("work", gate=gate)]) as boat:
-        await boat.submit("one", "r1")
+    async with launch(tmp_path, model, tools=[ScriptedTool("work", gate=gate)]) as running:
+        await running.submit("one", "r1")
         await gate.reached()
-        steer = (await boat.submit("not this")).run_id
-        await boat.watcher.in_state(steer, "queued")
-        with locked_store(boat):
+        steer = (await running.submit("not this")).run_id
+        await running.watcher.in_state(steer, "queued")
+        with locked_store(running):
             with pytest.raises(CancelNotDurable):
-                await boat.workspace.cancel_run(steer)
-            tried = a_try_to_write(boat)
+                await running.workspace.cancel_run(steer)
+            tried = a_try_to_write(running)
             gate.open()
             await tried.wait()
-        assert (await boat.completed(steer)).outcome is Outcome.CANCELED
-        assert (await boat.completed("r1")).text == "done"
+        assert (await running.completed(steer)).outcome is Outcome.CANCELED
+        assert (await running.completed("r1")).text == "done"
         assert "not this" not in str(model.requests[1].messages)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_d7_a_queue_that_cannot_be_cleared_is_cleared_later(tmp_path: Path) -> None:
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("done")]])) as boat:
-        await boat.submit("one", "r1")
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("done")]])) as running:
+        await running.submit("one", "r1")
         await gate.reached()
-        await boat.submit("two", "r2")
-        await boat.watcher.in_state("r2", "queued")
-        with locked_store(boat), pytest.raises(CancelNotDurable):
-            await boat.workspace.clear_queue(boat.session_id)
-        assert (await boat.completed("r2")).outcome is Outcome.CANCELED
+        await running.submit("two", "r2")
+        await running.watcher.in_state("r2", "queued")
+        with locked_store(running), pytest.raises(CancelNotDurable):
+            await running.workspace.clear_queue(running.session_id)
+        assert (await running.completed("r2")).outcome is Outcome.CANCELED
         gate.open()
-        assert (await boat.completed("r1")).outcome is Outcome.END_TURN
-        await check_ends(boat)
+        assert (await running.completed("r1")).outcome is Outcome.END_TURN
+        await check_ends(running)
 
 
 async def test_d7_l2_where_there_is_nothing_to_cancel_a_failing_store_does_not_matter(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        with locked_store(boat):
-            assert await boat.workspace.cancel_session(boat.session_id) == Canceled(canceled=())
-            assert (await boat.workspace.cancel_run("r1")).outcome is Outcome.END_TURN
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        with locked_store(running):
+            assert await running.workspace.cancel_session(running.session_id) == Canceled(canceled=())
+            assert (await running.workspace.cancel_run("r1")).outcome is Outcome.END_TURN
 
 
 @pytest.mark.parametrize("config", [TITLES_OFF, RESUME], ids=["interrupt", "resume"])
 async def test_d7_b6_a_cancel_that_a_kill_kept_from_being_written_is_not_promised(tmp_path: Path, config: str) -> None:
     """It was answered 503. The next start does what it does with any run that was active."""
     tool = Endless()
-    async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as running:
+        await running.submit("go", "r1")
         await tool.started.wait()
-        before = await crashed(boat)  # what is on disk cannot change while the store fails
-        with locked_store(boat):
-            await cancel_refused(boat)
+        before = await crashed(running)  # what is on disk cannot change while the store fails
+        with locked_store(running):
+            await cancel_refused(running)
             await tool.ended.wait()
             model = ScriptedModel([[Say("gone on")]])
-            async with launch(before, model, config=config, session_id=boat.session_id) as again:
+            async with launch(before, model, config=config, session_id=running.session_id) as again:
                 ended = await again.workspace.run("r1", wait_s=30)
                 assert ended.outcome is (Outcome.END_TURN if config == RESUME else Outcome.INTERRUPTED)
-        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
 
 
 async def test_d7_a_server_that_stops_before_the_cancel_could_be_written_does_not_wait_for_it(tmp_path: Path) -> None:
     """B5: it leaves in time; the next start settles the run."""
     tool = Endless()
     with ExitStack() as until_it_is_gone:
-        async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as boat:
-            await boat.submit("go", "r1")
+        async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as running:
+            await running.submit("go", "r1")
             await tool.started.wait()
-            until_it_is_gone.enter_context(locked_store(boat))
-            await cancel_refused(boat)
-            await boat.app.leave(drain_s=0, hurry=asyncio.Event())
-    async with launch(tmp_path, ScriptedModel.echo(), session_id=boat.session_id) as again:
+            until_it_is_gone.enter_context(locked_store(running))
+            await cancel_refused(running)
+            await running.app.leave(drain_s=0, hurry=asyncio.Event())
+    async with launch(tmp_path, ScriptedModel.echo(), session_id=running.session_id) as again:
         assert (await again.workspace.run("r1", wait_s=30)).outcome is Outcome.INTERRUPTED
 
 
@@ -267,13 +267,13 @@ async def test_d7_a_store_that_fails_and_recovers_is_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, logger="longboat.store.sqlite.store")
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        with locked_store(boat):
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        with locked_store(running):
             for _ in range(3):
                 with pytest.raises(StoreUnavailable):
-                    await boat.submit("refused", "r1")
-        await boat.submit("hello", "r1")
-        await boat.completed("r1")
+                    await running.submit("refused", "r1")
+        await running.submit("hello", "r1")
+        await running.completed("r1")
     said = [record.getMessage() for record in caplog.records if record.name == "longboat.store.sqlite.store"]
     assert len(said) == 2
     assert "cannot be written: database is locked" in said[0]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import OneModel, Watcher, settings_in, watch
 from mirror import log_of
+from running_app import OneModel, Watcher, settings_in, watch
 
 from longboat.errors import ServerLeaving, SessionNotFound, WorkspaceClosing
 from longboat.models.protocol import Model

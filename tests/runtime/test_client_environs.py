@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from boat import launch
+from running_app import launch
 from scenario import Parts, Scene, call, open_scenario
 from server_harness import refusal, serve_in
 
@@ -34,7 +34,7 @@ def holding(path: Path, text: bytes) -> list[Path]:
 
 
 async def sends(scene: Scene, client_id: str | None, **environ: str) -> None:
-    await scene.boat.app.join(str(scene.path), client_id, environ)
+    await scene.running.app.join(str(scene.path), client_id, environ)
 
 
 async def test_each_of_two_clients_gets_its_own_path_at_the_same_time(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ async def test_each_of_two_clients_gets_its_own_path_at_the_same_time(tmp_path: 
         await scene.turn("ann", "r1", client_id="ann")
         ann = scene.fine()[-1]
         for name, run_id in (("bob", "r2"), ("nobody", "r3")):
-            scene.boat.session_id = (await scene.workspace.create_session(CreateSession())).id
+            scene.running.session_id = (await scene.workspace.create_session(CreateSession())).id
             await scene.turn(name, run_id, client_id=name)
         said = scene.fine()
         assert ann.startswith(f"anns|{SECRET}")
@@ -61,7 +61,7 @@ async def test_a_run_keeps_the_environment_that_it_was_submitted_with(tmp_path: 
         asked = await scene.watcher.until(lambda event: event.type == "question_request")
         await sends(scene, "ann", PATH=toolchain(tmp_path / "b", "second"), OWN="2")
         await scene.workspace.asks.answer_question(asked.payload.id, AnswerQuestion(answer=("yes",)))
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert scene.fine()[-1].startswith("first|1")
 
 
@@ -147,15 +147,15 @@ def test_clients_are_forgotten_in_their_order_and_runs_when_they_are_over() -> N
 
 
 async def test_a_prompt_that_was_refused_binds_nothing(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("x")]])) as boat:
-        environments = boat.workspace.tools.environments
+    async with launch(tmp_path, ScriptedModel([[Say("x")]])) as running:
+        environments = running.workspace.tools.environments
         environments.put("ann", {"WHO": "ann"})
         with pytest.raises(SessionNotFound):
-            await boat.submit("x", "r1", session_id="nobody", client_id="ann")
+            await running.submit("x", "r1", session_id="nobody", client_id="ann")
         environments.put("bob", {"WHO": "bob"})
-        await boat.submit("x", "r1", client_id="bob")
+        await running.submit("x", "r1", client_id="bob")
         assert environments.of("r1", "ann") == {"WHO": "bob"}
-        await boat.completed("r1")
+        await running.completed("r1")
         assert environments.of("r1", "ann") == {"WHO": "ann"}, "forgotten with the run"
 
 

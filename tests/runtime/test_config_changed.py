@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import Boat, configure, launch, watch
+from running_app import RunningApp, configure, launch, watch
 from tui_deck import aboard, harbour
 
 from longboat.errors import ConfigInvalid
@@ -26,20 +26,20 @@ def naming(model: str, **more: Any) -> dict[str, Any]:
     return {"titles": False, "models": {"large": f"box/{model}", "small": "box/one"}, **more}
 
 
-def write(boat: Boat, content: str | dict[str, Any]) -> None:
+def write(running: RunningApp, content: str | dict[str, Any]) -> None:
     text = content if isinstance(content, str) else json.dumps(content)
-    (boat.workspace.directory / "longboat.json").write_text(text)
+    (running.workspace.directory / "longboat.json").write_text(text)
 
 
-def read_anyway(boat: Boat) -> None:
+def read_anyway(running: RunningApp) -> None:
     """What every run does, and many requests."""
     with suppress(ConfigInvalid):
-        boat.workspace.services.config()
+        running.workspace.services.config()
 
 
-async def heard(boat: Boat, count: int) -> list[ConfigChanged]:
-    await boat.watcher.until(lambda _: len(boat.watcher.of("config_changed")) >= count)
-    return boat.watcher.of("config_changed")
+async def heard(running: RunningApp, count: int) -> list[ConfigChanged]:
+    await running.watcher.until(lambda _: len(running.watcher.of("config_changed")) >= count)
+    return running.watcher.of("config_changed")
 
 
 @pytest.fixture(autouse=True)
@@ -62,58 +62,58 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_change_is_told_once_however_many_are_attached(tmp_path: Path) -> None:
     """http.md: all clients of a workspace see the same events."""
     async with (
-        launch(tmp_path, None, config=json.dumps(naming("one"))) as boat,
-        watch(boat.workspace, client_id="second") as second,
+        launch(tmp_path, None, config=json.dumps(naming("one"))) as running,
+        watch(running.workspace, client_id="second") as second,
     ):
-        read_anyway(boat)
-        write(boat, naming("three"))
+        read_anyway(running)
+        write(running, naming("three"))
         for _ in range(3):
-            read_anyway(boat)
+            read_anyway(running)
         told = ConfigChanged(large="box/three", small="box/one", ready=True)
-        assert await heard(boat, 1) == [told]
-        await boat.workspace.create_session(CreateSession(title="later"))
-        for watcher in (boat.watcher, second):
+        assert await heard(running, 1) == [told]
+        await running.workspace.create_session(CreateSession(title="later"))
+        for watcher in (running.watcher, second):
             await watcher.until(lambda event: event.type == "session" and event.payload.title == "later")
-        assert boat.watcher.of("config_changed") == second.of("config_changed") == [told]
+        assert running.watcher.of("config_changed") == second.of("config_changed") == [told]
 
 
 @pytest.mark.usefixtures("seldom")
 async def test_a_broken_file_tells_its_problem_and_a_mended_one_the_model(tmp_path: Path) -> None:
-    async with launch(tmp_path, None, config=json.dumps(naming("one"))) as boat:
-        read_anyway(boat)
-        write(boat, "{ oh")
-        read_anyway(boat)
-        (broken,) = await heard(boat, 1)
+    async with launch(tmp_path, None, config=json.dumps(naming("one"))) as running:
+        read_anyway(running)
+        write(running, "{ oh")
+        read_anyway(running)
+        (broken,) = await heard(running, 1)
         assert (broken.large, broken.small, broken.ready) == (None, None, False)
         assert "longboat.json" in (broken.problem or "")
-        write(boat, naming("three", models={"large": "nobody/none"}))
-        read_anyway(boat)
-        (_, absent) = await heard(boat, 2)
+        write(running, naming("three", models={"large": "nobody/none"}))
+        read_anyway(running)
+        (_, absent) = await heard(running, 2)
         assert (absent.large, absent.ready) == (None, False)
         assert "nobody" in (absent.problem or "")
-        write(boat, naming("three"))
-        read_anyway(boat)
-        assert (await heard(boat, 3))[2] == ConfigChanged(large="box/three", small="box/one", ready=True)
+        write(running, naming("three"))
+        read_anyway(running)
+        assert (await heard(running, 3))[2] == ConfigChanged(large="box/three", small="box/one", ready=True)
 
 
 @pytest.mark.usefixtures("often")
 async def test_files_are_looked_at_while_somebody_is_attached(tmp_path: Path) -> None:
     """The project's file and the user's: nobody has to prompt first."""
-    async with launch(tmp_path, None, config='{"titles": false}') as boat:
-        read_anyway(boat)
+    async with launch(tmp_path, None, config='{"titles": false}') as running:
+        read_anyway(running)
         configure(providers={"box": PROVIDER}, models={"large": "box/one", "small": "box/one"})
-        assert (await heard(boat, 1))[0].large == "box/one"
-        write(boat, naming("three"))
-        assert (await heard(boat, 2))[1].large == "box/three"
+        assert (await heard(running, 1))[0].large == "box/one"
+        write(running, naming("three"))
+        assert (await heard(running, 2))[1].large == "box/three"
 
 
 @pytest.mark.usefixtures("often")
 async def test_a_file_that_says_the_same_in_other_words_is_no_change(tmp_path: Path) -> None:
-    async with launch(tmp_path, None, config=json.dumps(naming("one"))) as boat:
-        read_anyway(boat)
-        write(boat, json.dumps(naming("one"), indent=4))
-        write(boat, naming("three"))
-        assert [told.large for told in await heard(boat, 1)] == ["box/three"]
+    async with launch(tmp_path, None, config=json.dumps(naming("one"))) as running:
+        read_anyway(running)
+        write(running, json.dumps(naming("one"), indent=4))
+        write(running, naming("three"))
+        assert [told.large for told in await heard(running, 1)] == ["box/three"]
 
 
 def looking() -> list[str]:
@@ -126,8 +126,8 @@ async def test_nobody_looks_once_the_last_stream_is_gone_and_who_comes_back_hear
     project = tmp_path / "other"
     project.mkdir()
     (project / "longboat.json").write_text(json.dumps(naming("one")))
-    async with launch(tmp_path, None) as boat:
-        workspace, _ = await boat.app.join(str(project), None)
+    async with launch(tmp_path, None) as running:
+        workspace, _ = await running.app.join(str(project), None)
         assert looking() == []
         workspace.services.config()
         async with watch(workspace) as first:

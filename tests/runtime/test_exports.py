@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from boat import Boat, launch
 from checks import check_requests, check_transcript, locked_store, replayed
+from running_app import RunningApp, launch
 
 from longboat.core.history import calls_of
 from longboat.errors import BadInput, NothingToUndo, SessionNotFound, StoreUnavailable
@@ -38,13 +38,13 @@ def story() -> ScriptedModel:
     )
 
 
-async def told(boat: Boat) -> SessionExport:
+async def told(running: RunningApp) -> SessionExport:
     """A session with calls, a plan, a changed file and a summary, exported."""
-    await boat.submit("Write a file", "r1", approve=Approve.ALL)
-    await boat.completed("r1")
-    await boat.workspace.summarize_session(boat.session_id, Summarize(run_id="s"))
-    await boat.completed("s")
-    return await boat.workspace.archive.export(boat.session_id)
+    await running.submit("Write a file", "r1", approve=Approve.ALL)
+    await running.completed("r1")
+    await running.workspace.summarize_session(running.session_id, Summarize(run_id="s"))
+    await running.completed("s")
+    return await running.workspace.archive.export(running.session_id)
 
 
 def without_ids(document: SessionExport) -> Any:
@@ -75,38 +75,38 @@ def without_ids(document: SessionExport) -> Any:
 OWN = ("id", "session_id", "exported_at", "parent_id", "parent_run_id", "parent_session_id")
 
 
-async def imported(boat: Boat, document: SessionExport) -> Session:
-    return await boat.workspace.archive.take(msgspec.json.encode(document))
+async def imported(running: RunningApp, document: SessionExport) -> Session:
+    return await running.workspace.archive.take(msgspec.json.encode(document))
 
 
 async def test_a_session_survives_export_and_import_whole(tmp_path: Path) -> None:
     """A second export says the same; the model goes on from the same; nothing of the first session is touched."""
     model = story()
-    async with launch(tmp_path, model) as boat:
-        document = await told(boat)
+    async with launch(tmp_path, model) as running:
+        document = await told(running)
         assert document.changes == (
             ExportedChange(run_id="r1", path="new.txt", before=None, after=FileContent(text="one\n")),
         )
         assert [run.run_id for run in document.runs] == ["r1", "s"]
-        session = await imported(boat, document)
-        again = await boat.workspace.archive.export(session.id)
+        session = await imported(running, document)
+        again = await running.workspace.archive.export(session.id)
         assert without_ids(again) == without_ids(document)
         assert session.usage == document.session.usage
-        assert replayed(boat.watcher.events, session.id) == list(await boat.messages(session.id))
-        check_transcript(await boat.messages(session.id))
-        untouched = await boat.workspace.archive.export(boat.session_id)
+        assert replayed(running.watcher.events, session.id) == list(await running.messages(session.id))
+        check_transcript(await running.messages(session.id))
+        untouched = await running.workspace.archive.export(running.session_id)
         assert msgspec.structs.replace(untouched, exported_at=document.exported_at) == document
-        await boat.submit("go on", "r2", session_id=session.id)
-        assert (await boat.completed("r2")).text == "after"
+        await running.submit("go on", "r2", session_id=session.id)
+        assert (await running.completed("r2")).text == "after"
         assert "The sum." in str(model.requests[-1].messages[0].parts)
         check_requests(model.requests)
 
 
 async def test_another_workspace_takes_the_document_and_no_undo_there_writes_its_files(tmp_path: Path) -> None:
     """A4: what was changed elsewhere is to be looked at only."""
-    async with launch(tmp_path, story()) as boat:
-        document = await told(boat)
-        other, _ = await boat.app.join(str(_made(tmp_path / "other")), None)
+    async with launch(tmp_path, story()) as running:
+        document = await told(running)
+        other, _ = await running.app.join(str(_made(tmp_path / "other")), None)
         session = await other.archive.take(msgspec.json.encode(document))
         (diff,) = (await other.browse.diff(session_id=session.id, run_id=None)).items
         assert (diff.path, diff.additions) == ("new.txt", 1)
@@ -126,44 +126,44 @@ def _made(path: Path) -> Path:
 
 
 async def test_bytes_that_are_no_text_come_through(tmp_path: Path) -> None:
-    async with launch(tmp_path, story()) as boat:
-        document = await told(boat)
+    async with launch(tmp_path, story()) as running:
+        document = await told(running)
         raw = FileContent(data="/wD+")
         change = ExportedChange(run_id="r1", path="raw.bin", before=raw, after=None)
-        session = await imported(boat, msgspec.structs.replace(document, changes=(change,)))
-        (again,) = (await boat.workspace.archive.export(session.id)).changes
+        session = await imported(running, msgspec.structs.replace(document, changes=(change,)))
+        (again,) = (await running.workspace.archive.export(session.id)).changes
         assert (again.path, again.before, again.after) == ("raw.bin", raw, None)
 
 
 async def test_an_export_has_what_is_finished_and_leaves_out_the_turn_under_way(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("one")], [Say("half"), Pause(gate)]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("first", "r1")
-        await boat.completed("r1")
-        await boat.submit("second", "r2")
+    async with launch(tmp_path, model) as running:
+        await running.submit("first", "r1")
+        await running.completed("r1")
+        await running.submit("second", "r2")
         await gate.reached()
-        document = await boat.workspace.archive.export(boat.session_id)
+        document = await running.workspace.archive.export(running.session_id)
         assert [run.run_id for run in document.runs] == ["r1"]
         assert {message.run_id for message in document.messages} == {"r1"}
         parse(msgspec.json.encode(document))
-        await boat.workspace.cancel_session(boat.session_id)
-        await boat.completed("r2")
+        await running.workspace.cancel_session(running.session_id)
+        await running.completed("r2")
         with pytest.raises(SessionNotFound):
-            await boat.workspace.archive.export("nope")
+            await running.workspace.archive.export("nope")
 
 
 async def test_a_canceled_turn_can_be_exported_and_imported(tmp_path: Path) -> None:
     """T3: what was broken off was closed."""
     gate = Gate()
     model = ScriptedModel([[Say("half"), Pause(gate)]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("first", "r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("first", "r1")
         await gate.reached()
-        await boat.workspace.cancel_session(boat.session_id)
-        await boat.completed("r1")
-        session = await imported(boat, await boat.workspace.archive.export(boat.session_id))
-        page = await boat.workspace.runs(state=None, session_id=session.id, limit=9, after=None)
+        await running.workspace.cancel_session(running.session_id)
+        await running.completed("r1")
+        session = await imported(running, await running.workspace.archive.export(running.session_id))
+        page = await running.workspace.runs(state=None, session_id=session.id, limit=9, after=None)
         assert [run.outcome for run in page.items] == [Outcome.CANCELED]
 
 
@@ -198,14 +198,14 @@ def sending() -> ScriptedModel:
     return ScriptedModel(answer, context_window=BIG)
 
 
-async def sent(boat: Boat, run_id: str = "r1") -> SessionExport:
-    await boat.submit("Look at the boat", run_id, approve=Approve.ALL)
-    await boat.completed(run_id)
-    return await boat.workspace.archive.export(boat.session_id)
+async def sent(running: RunningApp, run_id: str = "r1") -> SessionExport:
+    await running.submit("Look at the boat", run_id, approve=Approve.ALL)
+    await running.completed(run_id)
+    return await running.workspace.archive.export(running.session_id)
 
 
-async def children_of(boat: Boat, session_id: str) -> list[Session]:
-    page = await boat.workspace.ledger.sessions(limit=50, after=None)
+async def children_of(running: RunningApp, session_id: str) -> list[Session]:
+    page = await running.workspace.ledger.sessions(limit=50, after=None)
     return sorted(
         (session for session in page.items if session.parent_id == session_id), key=lambda session: session.title
     )
@@ -213,53 +213,53 @@ async def children_of(boat: Boat, session_id: str) -> list[Session]:
 
 async def test_sub_agents_come_along_and_stand_under_their_calls(tmp_path: Path) -> None:
     """Issue 3: an export is complete. Their runs are their sender's, and go with it when it is deleted."""
-    async with launch(tmp_path, sending()) as boat:
-        document = await sent(boat)
+    async with launch(tmp_path, sending()) as running:
+        document = await sent(running)
         assert sorted(each.session.title for each in document.sub_agents) == ["bow", "stern"]
-        session = await imported(boat, document)
-        calls = [part.id for message in await boat.messages(session.id) for part in calls_of(message)]
-        bow, stern = await children_of(boat, session.id)
+        session = await imported(running, document)
+        calls = [part.id for message in await running.messages(session.id) for part in calls_of(message)]
+        bow, stern = await children_of(running, session.id)
         assert sorted([bow.parent_call_id, stern.parent_call_id]) == sorted(calls)
-        (origin, _) = await children_of(boat, boat.session_id)
+        (origin, _) = await children_of(running, running.session_id)
         assert (bow.parent_call_id, bow.usage) == (origin.parent_call_id, origin.usage)
-        assert [part for each in await boat.messages(bow.id) for part in each.parts] == [
-            part for each in await boat.messages(origin.id) for part in each.parts
+        assert [part for each in await running.messages(bow.id) for part in each.parts] == [
+            part for each in await running.messages(origin.id) for part in each.parts
         ]
-        (run,) = (await boat.workspace.runs(state=None, session_id=bow.id, limit=9, after=None)).items
-        (top,) = (await boat.workspace.runs(state=None, session_id=session.id, limit=9, after=None)).items
+        (run,) = (await running.workspace.runs(state=None, session_id=bow.id, limit=9, after=None)).items
+        (top,) = (await running.workspace.runs(state=None, session_id=session.id, limit=9, after=None)).items
         assert (run.parent_run_id, run.parent_session_id) == (top.run_id, session.id)
-        events = [event for event in boat.watcher.events if getattr(event.payload, "session_id", None) == bow.id]
+        events = [event for event in running.watcher.events if getattr(event.payload, "session_id", None) == bow.id]
         assert {event.parent_session_id for event in events} == {session.id}
-        again = await boat.workspace.archive.export(session.id)
+        again = await running.workspace.archive.export(session.id)
         assert without_ids(again) == without_ids(document)
-        await boat.workspace.delete_session(session.id)
-        assert await children_of(boat, session.id) == []
+        await running.workspace.delete_session(session.id)
+        assert await children_of(running, session.id) == []
 
 
 async def test_a_sub_agent_of_a_turn_that_was_undone_or_is_under_way_is_left_out(tmp_path: Path) -> None:
     gate = Gate()
     model = sending()
-    async with launch(tmp_path, model) as boat:
-        await sent(boat)
-        await boat.workspace.undo_turn(boat.session_id)
-        document = await boat.workspace.archive.export(boat.session_id)
+    async with launch(tmp_path, model) as running:
+        await sent(running)
+        await running.workspace.undo_turn(running.session_id)
+        document = await running.workspace.archive.export(running.session_id)
         assert (document.messages, document.sub_agents) == ((), ())
-        await boat.workspace.redo_turn(boat.session_id)
-        document = await boat.workspace.archive.export(boat.session_id)
+        await running.workspace.redo_turn(running.session_id)
+        document = await running.workspace.archive.export(running.session_id)
         assert len(document.sub_agents) == 2
     waiting = ScriptedModel(
         lambda request: [Pause(gate)] if last_prompt(request) == "bow" else [call("agent", prompt="bow")],
         context_window=BIG,
     )
-    async with launch(tmp_path, waiting) as boat:
-        await boat.submit("Look at the boat", "r9")
+    async with launch(tmp_path, waiting) as running:
+        await running.submit("Look at the boat", "r9")
         await gate.reached()
-        assert (await boat.workspace.archive.export(boat.session_id)).sub_agents == ()
-        await boat.workspace.cancel_session(boat.session_id)
-        await boat.completed("r9")
-        document = await boat.workspace.archive.export(boat.session_id)
+        assert (await running.workspace.archive.export(running.session_id)).sub_agents == ()
+        await running.workspace.cancel_session(running.session_id)
+        await running.completed("r9")
+        document = await running.workspace.archive.export(running.session_id)
         assert [run.outcome for each in document.sub_agents for run in each.runs] == [Outcome.CANCELED]
-        await imported(boat, document)
+        await imported(running, document)
 
 
 async def test_sub_agents_that_cannot_be_are_refused(tmp_path: Path) -> None:
@@ -277,32 +277,32 @@ async def test_sub_agents_that_cannot_be_are_refused(tmp_path: Path) -> None:
         "too much usage": _with("sub_agents.0.session.usage.cost", -1),
         "no list": _with("sub_agents", {}),
     }
-    async with launch(tmp_path, sending()) as boat:
-        whole = msgspec.json.encode(await sent(boat))
+    async with launch(tmp_path, sending()) as running:
+        whole = msgspec.json.encode(await sent(running))
         codes = {}
         for name, change in broken.items():
             document = json.loads(whole)
             change(document)
-            codes[name] = await _refused(boat, json.dumps(document).encode())
+            codes[name] = await _refused(running, json.dumps(document).encode())
         assert codes == dict.fromkeys(codes, "bad_export")
 
 
 async def test_who_canceled_a_run_comes_along(tmp_path: Path) -> None:
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]], context_window=BIG)) as boat:
-        await boat.submit("first", "r1")
+    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]], context_window=BIG)) as running:
+        await running.submit("first", "r1")
         await gate.reached()
-        await boat.workspace.cancel_session(boat.session_id, "anna")
-        await boat.completed("r1")
-        session = await imported(boat, await boat.workspace.archive.export(boat.session_id))
-        (run,) = (await boat.workspace.runs(state=None, session_id=session.id, limit=9, after=None)).items
+        await running.workspace.cancel_session(running.session_id, "anna")
+        await running.completed("r1")
+        session = await imported(running, await running.workspace.archive.export(running.session_id))
+        (run,) = (await running.workspace.runs(state=None, session_id=session.id, limit=9, after=None)).items
         assert run.canceled_by == "anna"
 
 
 async def test_the_markdown_has_what_the_sub_agents_said(tmp_path: Path) -> None:
-    async with launch(tmp_path, sending()) as boat:
-        await sent(boat)
-        lines = (await boat.workspace.archive.markdown(boat.session_id)).splitlines()
+    async with launch(tmp_path, sending()) as running:
+        await sent(running)
+        lines = (await running.workspace.archive.markdown(running.session_id)).splitlines()
         heads = [line for line in lines if line.startswith("#")]
         assert sorted(line for line in heads if "Sub-agent" in line) == ["## Sub-agent: bow", "## Sub-agent: stern"]
         assert "### Answer (scripted/scripted)" in heads
@@ -347,62 +347,62 @@ BROKEN = {
 
 
 async def test_broken_documents_are_refused_with_their_code_and_leave_nothing_behind(tmp_path: Path) -> None:
-    async with launch(tmp_path, story()) as boat:
-        whole = msgspec.json.encode(await told(boat))
-        sessions = await boat.workspace.ledger.sessions(limit=9, after=None)
+    async with launch(tmp_path, story()) as running:
+        whole = msgspec.json.encode(await told(running))
+        sessions = await running.workspace.ledger.sessions(limit=9, after=None)
         codes = {}
         for name, change in BROKEN.items():
             document = json.loads(whole)
             change(document)
-            codes[name] = await _refused(boat, json.dumps(document).encode())
-        codes["half of it"] = await _refused(boat, whole[: len(whole) // 2])
-        codes["a list"] = await _refused(boat, b"[1]")
-        codes["nothing"] = await _refused(boat, b"")
-        codes["a lone surrogate"] = await _refused(boat, whole.replace(b"Write a file", b"\\ud800", 1))
-        codes["very deep"] = await _refused(boat, b"[" * 100_000)
+            codes[name] = await _refused(running, json.dumps(document).encode())
+        codes["half of it"] = await _refused(running, whole[: len(whole) // 2])
+        codes["a list"] = await _refused(running, b"[1]")
+        codes["nothing"] = await _refused(running, b"")
+        codes["a lone surrogate"] = await _refused(running, whole.replace(b"Write a file", b"\\ud800", 1))
+        codes["very deep"] = await _refused(running, b"[" * 100_000)
         assert codes == dict.fromkeys(codes, "bad_export")
         newer = whole.replace(b'"version":%d' % FORMAT_VERSION, b'"version":%d' % (FORMAT_VERSION + 1))
-        assert await _refused(boat, newer) == "export_version"
-        assert await boat.workspace.ledger.sessions(limit=9, after=None) == sessions
+        assert await _refused(running, newer) == "export_version"
+        assert await running.workspace.ledger.sessions(limit=9, after=None) == sessions
 
 
-async def _refused(boat: Boat, raw: bytes) -> str:
+async def _refused(running: RunningApp, raw: bytes) -> str:
     with pytest.raises(BadInput) as refused:
-        await boat.workspace.archive.take(raw)
+        await running.workspace.archive.take(raw)
     return refused.value.code
 
 
 async def test_whole_images_and_a_title_with_control_characters_come_through(tmp_path: Path) -> None:
     """A title may be a prompt's first line. What would move a terminal's cursor becomes a space."""
-    async with launch(tmp_path, story()) as boat:
-        document = json.loads(msgspec.json.encode(await told(boat)))
+    async with launch(tmp_path, story()) as running:
+        document = json.loads(msgspec.json.encode(await told(running)))
         document["session"]["title"] = "a\tb\x1b[31m\nc"
         document["messages"][2]["parts"][0]["images"] = [{"media_type": "image/png", "data": DOT}]
         document["messages"][0]["parts"].append({**FILE, "media_type": "image/png", "data": DOT})
-        session = await boat.workspace.archive.take(json.dumps(document).encode())
+        session = await running.workspace.archive.take(json.dumps(document).encode())
         assert session.title == "a b [31m c"
-        assert str(await boat.messages(session.id)).count(DOT) == 2
+        assert str(await running.messages(session.id)).count(DOT) == 2
 
 
 async def test_an_import_that_the_store_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
     """One transaction."""
-    async with launch(tmp_path, story()) as boat:
-        document = await told(boat)
-        sessions = await boat.workspace.ledger.sessions(limit=9, after=None)
-        with locked_store(boat), pytest.raises(StoreUnavailable):
-            await imported(boat, document)
-        assert await boat.workspace.ledger.sessions(limit=9, after=None) == sessions
-        await imported(boat, document)
+    async with launch(tmp_path, story()) as running:
+        document = await told(running)
+        sessions = await running.workspace.ledger.sessions(limit=9, after=None)
+        with locked_store(running), pytest.raises(StoreUnavailable):
+            await imported(running, document)
+        assert await running.workspace.ledger.sessions(limit=9, after=None) == sessions
+        await imported(running, document)
 
 
 async def test_the_markdown_shows_prompts_answers_calls_and_diffs_and_no_fence_breaks(tmp_path: Path) -> None:
     model = ScriptedModel(
         [[call("write", path="a.md", content="```\n<b>\n")], [Say("Done **well**.")]], context_window=BIG
     )
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("Write it", "r1", approve=Approve.ALL)
-        await boat.completed("r1")
-        page = await boat.workspace.archive.markdown(boat.session_id)
+    async with launch(tmp_path, model) as running:
+        await running.submit("Write it", "r1", approve=Approve.ALL)
+        await running.completed("r1")
+        page = await running.workspace.archive.markdown(running.session_id)
         lines = page.splitlines()
         assert lines[0] == "# Write it"
         assert [line for line in lines if line.startswith("## ")] == [
@@ -421,9 +421,9 @@ async def test_the_markdown_shows_prompts_answers_calls_and_diffs_and_no_fence_b
 
 async def test_long_results_are_cut_in_the_markdown(tmp_path: Path) -> None:
     model = ScriptedModel([[call("bash", command="seq 5000")], [Say("ok")]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("count", "r1", approve=Approve.ALL)
-        await boat.completed("r1")
-        page = await boat.workspace.archive.markdown(boat.session_id)
+    async with launch(tmp_path, model) as running:
+        await running.submit("count", "r1", approve=Approve.ALL)
+        await running.completed("r1")
+        page = await running.workspace.archive.markdown(running.session_id)
         assert len(page) < 10_000
         assert "more lines)" in page

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from boat import Boat, launch, settings_in
 from inboxes import follow_inbox
+from running_app import RunningApp, launch, settings_in
 from scenario import Parts, call, open_scenario
 
 from longboat.errors import AlreadyAnswered, ModelError
@@ -36,23 +36,23 @@ async def kinds(app: App, client_id: str = "ann:tui") -> list[str]:
 
 
 @asynccontextmanager
-async def two_workspaces(tmp_path: Path, *steps: Any) -> AsyncIterator[tuple[Boat, str, str]]:
-    """A boat, and a second workspace of its app with a session that has its own model steps."""
+async def two_workspaces(tmp_path: Path, *steps: Any) -> AsyncIterator[tuple[RunningApp, str, str]]:
+    """A running app, and a second workspace of its app with a session that has its own model steps."""
     model = ScriptedModel(list(steps))
-    async with launch(tmp_path, model) as boat:
+    async with launch(tmp_path, model) as running:
         other = tmp_path / "other"
         other.mkdir()
-        workspace, _ = await boat.app.join(str(other), None)
+        workspace, _ = await running.app.join(str(other), None)
         session = await workspace.create_session(CreateSession(title="Elsewhere"))
-        yield boat, workspace.id, session.id
+        yield running, workspace.id, session.id
 
 
 async def test_asks_of_all_workspaces_are_there_newest_first_with_what_is_needed_to_answer(tmp_path: Path) -> None:
     steps = [[TOUCH], [ASK], [Say("ok")], [Say("ok")]]
-    async with two_workspaces(tmp_path, *steps) as (boat, other_id, session_id), follow_inbox(boat.app) as ann:
-        await boat.submit("first\nprompt", "r1", client_id="ben:cli")
+    async with two_workspaces(tmp_path, *steps) as (running, other_id, session_id), follow_inbox(running.app) as ann:
+        await running.submit("first\nprompt", "r1", client_id="ben:cli")
         await ann.until(lambda mirror: mirror.waiting == 1)
-        other = await boat.app.workspace(other_id)
+        other = await running.app.workspace(other_id)
         await other.submit(Submit(session_id=session_id, prompt="second", run_id="r1"))
         mirror = await ann.until(lambda mirror: mirror.waiting == 2)
         question, permission = mirror.items
@@ -62,58 +62,58 @@ async def test_asks_of_all_workspaces_are_there_newest_first_with_what_is_needed
         assert (permission.text, permission.client_id, permission.seen) == ("first\nprompt", "ben:cli", False)
         assert permission.permission is not None
         assert question.question is not None
-        page = await inbox(boat.app)
+        page = await inbox(running.app)
         assert (page.items, page.waiting, page.unseen, page.next) == ((question, permission), 2, 0, None)
         await other.asks.answer_question(question.question.id, AnswerQuestion(answer=("a",)))
         allow = AnswerPermission(answer=PermissionAnswer.ONCE)
-        await boat.workspace.asks.answer_permission(permission.permission.id, allow)
+        await running.workspace.asks.answer_permission(permission.permission.id, allow)
         mirror = await ann.until(lambda mirror: mirror.unseen == 2)
         assert {item.kind for item in mirror.items} == {InboxKind.FINISHED}
         assert mirror.waiting == 0
         with pytest.raises(AlreadyAnswered):
-            await boat.workspace.asks.answer_permission(permission.permission.id, allow)
+            await running.workspace.asks.answer_permission(permission.permission.id, allow)
 
 
 async def test_a_workspace_that_is_closed_is_in_it_and_stays_closed(tmp_path: Path) -> None:
-    async with two_workspaces(tmp_path, [Say("Done.")]) as (boat, other_id, session_id):
-        other = await boat.app.workspace(other_id)
+    async with two_workspaces(tmp_path, [Say("Done.")]) as (running, other_id, session_id):
+        other = await running.app.workspace(other_id)
         await other.submit(Submit(session_id=session_id, prompt="go", run_id="r1"))
         await other.run("r1", wait_s=30)
         other.presence.claims.close()
-        boat.app._close(other)
-        async with follow_inbox(boat.app) as ann:
+        running.app._close(other)
+        async with follow_inbox(running.app) as ann:
             item = ann.mirror.items[0]
             assert (item.kind, item.workspace_id, item.outcome) == (InboxKind.FINISHED, other_id, Outcome.END_TURN)
-            await boat.app.inbox.mark_seen(MarkSeen(client_id="ann:web", ids=(item.id,)))
+            await running.app.inbox.mark_seen(MarkSeen(client_id="ann:web", ids=(item.id,)))
             await ann.until(lambda mirror: mirror.unseen == 0)
-        assert other_id not in boat.app._open
+        assert other_id not in running.app._open
 
 
 async def test_failed_runs_say_why_and_canceled_ones_are_not_news(tmp_path: Path) -> None:
     held = Gate("model")
     steps = [[Fail(ModelError("No luck."))], [Pause(held)], [Say("ok")]]
-    async with launch(tmp_path, ScriptedModel(steps)) as boat:
-        await boat.submit("fails", "r1")
-        await boat.completed("r1")
-        await boat.submit("waits", "r2")
+    async with launch(tmp_path, ScriptedModel(steps)) as running:
+        await running.submit("fails", "r1")
+        await running.completed("r1")
+        await running.submit("waits", "r2")
         await held.reached()
-        await boat.workspace.cancel_session(boat.session_id)
-        await boat.completed("r2")
-        (item,) = (await inbox(boat.app)).items
+        await running.workspace.cancel_session(running.session_id)
+        await running.completed("r2")
+        (item,) = (await inbox(running.app)).items
         assert (item.kind, item.run_id, item.outcome) == (InboxKind.FAILED, "r1", Outcome.ERROR)
         assert item.error
 
 
 async def test_prompts_that_were_folded_are_no_items_of_their_own(tmp_path: Path) -> None:
     held = Gate("model")
-    async with launch(tmp_path, ScriptedModel([[Pause(held), TOUCH], [Say("ok")]])) as boat:
-        await boat.submit("first", "r1", approve=Approve.ALL)
+    async with launch(tmp_path, ScriptedModel([[Pause(held), TOUCH], [Say("ok")]])) as running:
+        await running.submit("first", "r1", approve=Approve.ALL)
         await held.reached()
-        await boat.submit("and this", "r2", delivery=Delivery.STEER)
+        await running.submit("and this", "r2", delivery=Delivery.STEER)
         held.open()
-        await boat.completed("r1")
-        await boat.completed("r2")
-        assert [item.run_id for item in (await inbox(boat.app)).items] == ["r1"]
+        await running.completed("r1")
+        await running.completed("r2")
+        assert [item.run_id for item in (await inbox(running.app)).items] == ["r1"]
 
 
 async def test_what_a_sub_agent_asks_is_shown_in_the_session_that_people_know_and_its_run_is_not(
@@ -125,80 +125,80 @@ async def test_what_a_sub_agent_asks_is_shown_in_the_session_that_people_know_an
         "dig": [[TOUCH], [Say("Dug.")]],
     }
     files = {".agents/agents/hand.md": agent}
-    async with open_scenario(tmp_path, Parts(parts), files=files) as scene, follow_inbox(scene.boat.app) as ann:
+    async with open_scenario(tmp_path, Parts(parts), files=files) as scene, follow_inbox(scene.running.app) as ann:
         await scene.start("share", ask=True)
         mirror = await ann.until(lambda mirror: mirror.waiting == 1)
         (item,) = mirror.items
-        assert item.session_id == scene.boat.session_id
+        assert item.session_id == scene.running.session_id
         assert item.permission is not None
-        assert item.permission.session_id != scene.boat.session_id
+        assert item.permission.session_id != scene.running.session_id
         await scene.answer(item.permission, PermissionAnswer.ONCE)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         mirror = await ann.until(lambda mirror: mirror.unseen == 1)
         assert [item.run_id for item in mirror.items] == ["r1"]
 
 
-async def ended_runs(boat: Boat, count: int) -> None:
+async def ended_runs(running: RunningApp, count: int) -> None:
     for number in range(count):
-        await boat.submit("go", f"r{number}")
-        await boat.completed(f"r{number}")
+        await running.submit("go", f"r{number}")
+        await running.completed(f"r{number}")
 
 
 async def test_what_one_client_of_a_person_has_seen_the_others_have_and_other_people_have_not(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("ok")]] * 3)) as boat:
-        await ended_runs(boat, 3)
-        items = (await inbox(boat.app)).items
-        await boat.app.inbox.mark_seen(MarkSeen(client_id="ann:web", ids=(items[0].id,)))
-        assert [item.seen for item in (await inbox(boat.app, "ann:tui-1")).items] == [True, False, False]
-        assert (await inbox(boat.app, "ann")).unseen == 2
-        assert (await inbox(boat.app, "ben:web")).unseen == 3
-        await boat.app.inbox.mark_seen(MarkSeen(client_id="ann:tui-1", up_to=items[1].id))
-        page = await inbox(boat.app, "ann:web")
+    async with launch(tmp_path, ScriptedModel([[Say("ok")]] * 3)) as running:
+        await ended_runs(running, 3)
+        items = (await inbox(running.app)).items
+        await running.app.inbox.mark_seen(MarkSeen(client_id="ann:web", ids=(items[0].id,)))
+        assert [item.seen for item in (await inbox(running.app, "ann:tui-1")).items] == [True, False, False]
+        assert (await inbox(running.app, "ann")).unseen == 2
+        assert (await inbox(running.app, "ben:web")).unseen == 3
+        await running.app.inbox.mark_seen(MarkSeen(client_id="ann:tui-1", up_to=items[1].id))
+        page = await inbox(running.app, "ann:web")
         assert ([item.seen for item in page.items], page.unseen) == ([True, True, True], 0)
 
 
 async def test_it_is_read_page_by_page(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("ok")]] * 3)) as boat:
-        await ended_runs(boat, 3)
-        first = await inbox(boat.app, limit=2)
-        rest = await inbox(boat.app, limit=2, before=first.next)
+    async with launch(tmp_path, ScriptedModel([[Say("ok")]] * 3)) as running:
+        await ended_runs(running, 3)
+        first = await inbox(running.app, limit=2)
+        rest = await inbox(running.app, limit=2, before=first.next)
         assert [item.run_id for item in (*first.items, *rest.items)] == ["r2", "r1", "r0"]
         assert rest.next is None
 
 
 async def test_what_was_seen_and_what_waits_survives_a_restart(tmp_path: Path) -> None:
     steps = [[Say("ok")], [TOUCH], [Say("ok")]]
-    async with launch(tmp_path, ScriptedModel(steps), config='{"titles": false, "on_restart": "resume"}') as boat:
-        session_id = boat.session_id
-        await ended_runs(boat, 1)
-        (item,) = (await inbox(boat.app)).items
-        await boat.app.inbox.mark_seen(MarkSeen(client_id="ann", ids=(item.id,)))
-    async with launch(tmp_path, ScriptedModel([[Say("ok")]]), session_id=session_id) as boat:
-        assert [(item.run_id, item.seen) for item in (await inbox(boat.app)).items] == [("r0", True)]
+    async with launch(tmp_path, ScriptedModel(steps), config='{"titles": false, "on_restart": "resume"}') as running:
+        session_id = running.session_id
+        await ended_runs(running, 1)
+        (item,) = (await inbox(running.app)).items
+        await running.app.inbox.mark_seen(MarkSeen(client_id="ann", ids=(item.id,)))
+    async with launch(tmp_path, ScriptedModel([[Say("ok")]]), session_id=session_id) as running:
+        assert [(item.run_id, item.seen) for item in (await inbox(running.app)).items] == [("r0", True)]
 
 
 async def test_a_session_that_is_renamed_is_updated_and_one_that_is_deleted_is_removed(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("ok")]])) as boat:
-        await ended_runs(boat, 1)
-        async with follow_inbox(boat.app) as ann:
-            await boat.workspace.update_session(boat.session_id, UpdateSession(title="New name"))
+    async with launch(tmp_path, ScriptedModel([[Say("ok")]])) as running:
+        await ended_runs(running, 1)
+        async with follow_inbox(running.app) as ann:
+            await running.workspace.update_session(running.session_id, UpdateSession(title="New name"))
             await ann.until(lambda mirror: mirror.items[0].session_title == "New name")
-            await boat.workspace.delete_session(boat.session_id)
+            await running.workspace.delete_session(running.session_id)
             await ann.until(lambda mirror: not mirror.items)
             assert isinstance(ann.events[-1], InboxChange)
             assert ann.mirror.unseen == 0
 
 
 async def test_runs_leave_it_after_seven_days_and_asks_do_not(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("ok")], [TOUCH]])) as boat:
-        await ended_runs(boat, 1)
-        async with follow_inbox(boat.app) as ann:
-            await boat.submit("ask", "r1")
+    async with launch(tmp_path, ScriptedModel([[Say("ok")], [TOUCH]])) as running:
+        await ended_runs(running, 1)
+        async with follow_inbox(running.app) as ann:
+            await running.submit("ask", "r1")
             await ann.until(lambda mirror: mirror.waiting == 1)
-            store = boat.workspace.store
+            store = running.workspace.store
             assert isinstance(store, SqliteStore)
             await asyncio.to_thread(_age, store._path)
-            await boat.app.prune_once()
+            await running.app.prune_once()
             mirror = await ann.until(lambda mirror: mirror.unseen == 0)
             assert [item.kind for item in mirror.items] == [InboxKind.PERMISSION]
 
@@ -214,8 +214,8 @@ def _age(path: Path) -> None:
 
 
 async def test_a_commit_while_the_inbox_is_read_is_told_with_the_next_read(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("ok")]] * 2)) as boat, follow_inbox(boat.app) as ann:
-        store = boat.workspace.store
+    async with launch(tmp_path, ScriptedModel([[Say("ok")]] * 2)) as running, follow_inbox(running.app) as ann:
+        store = running.workspace.store
         assert isinstance(store, SqliteStore)
         reading, go_on = asyncio.Event(), asyncio.Event()
         real = store.reads.inbox_since
@@ -227,11 +227,11 @@ async def test_a_commit_while_the_inbox_is_read_is_told_with_the_next_read(tmp_p
             return found
 
         store.reads.inbox_since = held  # type: ignore[method-assign]
-        await boat.submit("one", "r0")
-        await boat.completed("r0")
+        await running.submit("one", "r0")
+        await running.completed("r0")
         await reading.wait()
-        await boat.submit("two", "r1")  # committed after the read, before its end
-        await boat.completed("r1")
+        await running.submit("two", "r1")  # committed after the read, before its end
+        await running.completed("r1")
         go_on.set()
         mirror = await ann.until(lambda mirror: mirror.unseen == 2)
         assert [item.run_id for item in mirror.items] == ["r1", "r0"]
@@ -239,15 +239,15 @@ async def test_a_commit_while_the_inbox_is_read_is_told_with_the_next_read(tmp_p
 
 async def test_an_ask_that_is_answered_before_it_could_be_told_is_never_told(tmp_path: Path) -> None:
     """Several changes while a reader is slow are one: it never sees what is over."""
-    async with launch(tmp_path, ScriptedModel([[TOUCH], [Say("ok")]])) as boat:
-        await boat.submit("go", "r0")
-        event = await boat.watcher.until(lambda event: event.type == "permission_request")
-        async with boat.app.inbox.stream("slow") as chunks:
+    async with launch(tmp_path, ScriptedModel([[TOUCH], [Say("ok")]])) as running:
+        await running.submit("go", "r0")
+        event = await running.watcher.until(lambda event: event.type == "permission_request")
+        async with running.app.inbox.stream("slow") as chunks:
             first = await anext(chunks)
             assert b'"waiting":1' in first
             allow = AnswerPermission(answer=PermissionAnswer.ONCE)
-            await boat.workspace.asks.answer_permission(event.payload.id, allow)
-            await boat.completed("r0")
+            await running.workspace.asks.answer_permission(event.payload.id, allow)
+            await running.completed("r0")
             second = await anext(chunks)
             assert second.startswith(b"event: inbox_change")
             assert second.count(b"\n\n") == 1
@@ -255,39 +255,42 @@ async def test_an_ask_that_is_answered_before_it_could_be_told_is_never_told(tmp
 
 
 async def test_a_silent_stream_has_heartbeats(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel(), heartbeat_s=0.01) as boat, boat.app.inbox.stream("ann") as chunks:
+    async with (
+        launch(tmp_path, ScriptedModel(), heartbeat_s=0.01) as running,
+        running.app.inbox.stream("ann") as chunks,
+    ):
         assert (await anext(chunks)).startswith(b"event: inbox\n")
         assert await anext(chunks) == HEARTBEAT
 
 
 async def test_while_nobody_listens_no_commit_is_looked_at(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        store = boat.workspace.store
+    async with launch(tmp_path, ScriptedModel()) as running:
+        store = running.workspace.store
         assert isinstance(store, SqliteStore)
         assert store._watcher is None
-        async with follow_inbox(boat.app):
+        async with follow_inbox(running.app):
             assert store._watcher is not None
         assert store._watcher is None
 
 
 async def test_deltas_do_not_make_it_read_again(tmp_path: Path) -> None:
     model = ScriptedModel([[Say("a lot of words " * 50)]])
-    async with launch(tmp_path, model) as boat, follow_inbox(boat.app) as ann:
-        before = boat.app.inbox.version
-        await boat.submit("go", "r0")
-        await boat.completed("r0")
+    async with launch(tmp_path, model) as running, follow_inbox(running.app) as ann:
+        before = running.app.inbox.version
+        await running.submit("go", "r0")
+        await running.completed("r0")
         await ann.until(lambda mirror: mirror.unseen == 1)
-        assert boat.app.inbox.version - before == 2, "once for the session's title, once for the end"
+        assert running.app.inbox.version - before == 2, "once for the session's title, once for the end"
 
 
 async def test_a_thousand_items_are_sent_as_one_page(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        store = boat.workspace.store
+    async with launch(tmp_path, ScriptedModel()) as running:
+        store = running.workspace.store
         assert isinstance(store, SqliteStore)
-        await asyncio.to_thread(_fill, store._path, boat.workspace.id, boat.session_id)
-        async with follow_inbox(boat.app) as ann:
+        await asyncio.to_thread(_fill, store._path, running.workspace.id, running.session_id)
+        async with follow_inbox(running.app) as ann:
             assert (len(ann.mirror.items), ann.mirror.waiting) == (50, 1000)
-            await boat.app.inbox.mark_seen(MarkSeen(client_id="ann", up_to=ann.mirror.items[0].id))
+            await running.app.inbox.mark_seen(MarkSeen(client_id="ann", up_to=ann.mirror.items[0].id))
             await ann.until(lambda mirror: all(item.seen for item in mirror.items))
             assert isinstance(ann.events[-1], InboxPage)
 
@@ -297,8 +300,8 @@ async def test_many_streams_of_a_long_inbox_read_one_after_the_other_with_rests(
 ) -> None:
     """E5. With sixty of them, a prompt was accepted in 400 ms instead of 1."""
     reading = most = reads = 0
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        real = boat.workspace.store.reads.inbox_since
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        real = running.workspace.store.reads.inbox_since
 
         async def counted(*args: Any, **more: Any) -> Any:
             nonlocal reading, most, reads
@@ -309,13 +312,13 @@ async def test_many_streams_of_a_long_inbox_read_one_after_the_other_with_rests(
             reading -= 1
             return found
 
-        monkeypatch.setattr(boat.workspace.store.reads, "inbox_since", counted)
+        monkeypatch.setattr(running.workspace.store.reads, "inbox_since", counted)
         async with AsyncExitStack() as stack:
-            streams = [await stack.enter_async_context(follow_inbox(boat.app, f"p{number}")) for number in range(5)]
+            streams = [await stack.enter_async_context(follow_inbox(running.app, f"p{number}")) for number in range(5)]
             before = reads
             for number in range(20):
-                await boat.submit("hi", f"r{number}")
-                await boat.completed(f"r{number}")
+                await running.submit("hi", f"r{number}")
+                await running.completed(f"r{number}")
             for stream in streams:
                 await stream.until(lambda mirror: mirror.unseen == 20)
     assert most == 1
@@ -345,8 +348,8 @@ def _fill(path: Path, workspace_id: str, session_id: str) -> None:
 
 
 async def test_its_streams_end_when_the_server_leaves(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat, follow_inbox(boat.app) as ann:
-        await boat.app.leave(drain_s=0, hurry=asyncio.Event())
+    async with launch(tmp_path, ScriptedModel()) as running, follow_inbox(running.app) as ann:
+        await running.app.leave(drain_s=0, hurry=asyncio.Event())
         await ann.ended.wait()
 
 
@@ -358,14 +361,14 @@ async def test_a_stream_of_the_inbox_keeps_an_idle_server_running(tmp_path: Path
 
 
 async def test_damaged_items_are_left_out(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([[Say("ok")], [TOUCH]])) as boat:
-        await ended_runs(boat, 1)
-        await boat.submit("ask", "r1")
-        await boat.watcher.until(lambda event: event.type == "permission_request")
-        store = boat.workspace.store
+    async with launch(tmp_path, ScriptedModel([[Say("ok")], [TOUCH]])) as running:
+        await ended_runs(running, 1)
+        await running.submit("ask", "r1")
+        await running.watcher.until(lambda event: event.type == "permission_request")
+        store = running.workspace.store
         assert isinstance(store, SqliteStore)
         await asyncio.to_thread(_damage, store._path)
-        assert await kinds(boat.app) == ["finished"]
+        assert await kinds(running.app) == ["finished"]
 
 
 def _damage(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from boat import watch
+from running_app import watch
 from scenario import call, open_scenario
 
 from longboat.testing import Say
@@ -19,11 +19,11 @@ async def test_a_late_client_sees_which_tool_runs_and_what_it_has_shown(tmp_path
         async with watch(scene.workspace, client_id="late") as late:
             (snapshot,) = late.of("snapshot")
             (message,) = snapshot.messages
-            listed, running = message.parts
+            listed, unfinished = message.parts
             assert isinstance(listed, ToolResultPart)
-            assert isinstance(running, ToolResultPart)
+            assert isinstance(unfinished, ToolResultPart)
             assert (message.role, listed.name, listed.finished) == (Role.TOOL, "ls", True)
-            assert (running.name, running.content, running.finished) == ("bash", "first\n", False)
+            assert (unfinished.name, unfinished.content, unfinished.finished) == ("bash", "first\n", False)
             (scene.path / "go").touch()
             await late.completed("r1")
             grown = [event.payload for event in late.events if isinstance(event.payload, MessageDelta)]

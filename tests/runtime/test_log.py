@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from boat import Boat, launch, watch
 from mirror import frames_in, log_of, number_of
+from running_app import RunningApp, launch, watch
 from voyage import draw, launch_busy, logged, voyage
 
 from longboat.errors import SessionNotFound
@@ -35,28 +35,28 @@ def small_ring(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> None:
 
 
 async def test_every_client_sees_the_same_bytes_in_the_same_order(tmp_path: Path) -> None:
-    async with launch_busy(tmp_path) as boat, watch(boat.workspace, client_id="two") as two:
-        async with watch(boat.workspace, client_id="three") as three:
-            await voyage(boat)
-            last = boat.watcher.events[-1].cursor
+    async with launch_busy(tmp_path) as running, watch(running.workspace, client_id="two") as two:
+        async with watch(running.workspace, client_id="three") as three:
+            await voyage(running)
+            last = running.watcher.events[-1].cursor
             for other in (two, three):
                 await other.until(lambda event: event.cursor == last)
                 mine = logged(other)
-                assert mine == logged(boat.watcher)[-len(mine) :]
-        frames = [frame for row in await log_of(boat.workspace) for frame in frames_in(row["frames"])]
-        first = number_of(boat.watcher.events[1].cursor)
-        mine = logged(boat.watcher)
+                assert mine == logged(running.watcher)[-len(mine) :]
+        frames = [frame for row in await log_of(running.workspace) for frame in frames_in(row["frames"])]
+        first = number_of(running.watcher.events[1].cursor)
+        mine = logged(running.watcher)
         assert frames[first - 1 : first - 1 + len(mine)] == mine
 
 
 async def test_numbers_have_no_gap_and_every_event_its_own_cursor(tmp_path: Path) -> None:
-    async with launch_busy(tmp_path) as boat:
-        await voyage(boat)
-        rows = await log_of(boat.workspace)
+    async with launch_busy(tmp_path) as running:
+        await voyage(running)
+        rows = await log_of(running.workspace)
         assert [row["first"] for row in rows] == [1, *(row["last"] + 1 for row in rows[:-1])]
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
         ids = [frame.partition(b"\n")[0] for frame in frames]
-        assert ids == [f"id: {boat.workspace.id}/1/{number}".encode() for number in range(1, len(frames) + 1)]
+        assert ids == [f"id: {running.workspace.id}/1/{number}".encode() for number in range(1, len(frames) + 1)]
 
 
 # Cursors
@@ -72,15 +72,15 @@ async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
     if source == "store, page by page":
         monkeypatch.setattr("longboat.runtime.workspace.hub.STORE_PAGE", 2)
         monkeypatch.setattr("longboat.runtime.workspace.hub.CHUNK_BYTES", 100)
-    async with launch_busy(tmp_path) as boat:
-        await boat.submit("one two", "r1")
-        await boat.completed("r1")
-        rows = await log_of(boat.workspace)
+    async with launch_busy(tmp_path) as running:
+        await running.submit("one two", "r1")
+        await running.completed("r1")
+        rows = await log_of(running.workspace)
         assert any(row["first"] < row["last"] for row in rows), "there is a middle of an entry"
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
         assert len(frames) > 50
         for place in range(1, len(frames)):
-            async with draw(boat, after=str(Cursor(boat.workspace.id, 1, place))) as stream:
+            async with draw(running, after=str(Cursor(running.workspace.id, 1, place))) as stream:
                 assert await stream.take(len(frames) - place) == frames[place:]
 
 
@@ -89,40 +89,40 @@ async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
     ["{w}/1/999999", "{w}/2/1", "{w}/0/1", "{w}/1/0", "elsewhere/1/1", "{w}/1", "{w}/1/-1", "garbage", ""],
 )
 async def test_a_cursor_that_is_not_in_the_log_brings_resync_and_snapshot(tmp_path: Path, cursor: str) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        async with watch(boat.workspace, after=cursor.format(w=boat.workspace.id)) as late:
-            await boat.submit("hello", "r1")
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        async with watch(running.workspace, after=cursor.format(w=running.workspace.id)) as late:
+            await running.submit("hello", "r1")
             await late.completed("r1")
         assert [event.type for event in late.events[:2]] == ["resync", "snapshot"]
         assert number_of(late.events[2].cursor) == number_of(late.events[1].payload.cursor) + 1
 
 
 async def test_a_stream_of_one_session_leaves_the_others_out(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        other = (await boat.workspace.create_session(CreateSession())).id
-        async with watch(boat.workspace, client_id="narrow", session_id=other) as narrow:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        other = (await running.workspace.create_session(CreateSession())).id
+        async with watch(running.workspace, client_id="narrow", session_id=other) as narrow:
             for index in range(3):
-                await boat.submit("mine", f"m{index}")
-                await boat.submit("other", f"o{index}", session_id=other)
-                await boat.completed(f"m{index}")
-                await boat.completed(f"o{index}")
+                await running.submit("mine", f"m{index}")
+                await running.submit("other", f"o{index}", session_id=other)
+                await running.completed(f"m{index}")
+                await running.completed(f"o{index}")
             await narrow.completed("o2")
         expected = [
             frame
-            for event, frame in zip(boat.watcher.events[1:], logged(boat.watcher), strict=True)
+            for event, frame in zip(running.watcher.events[1:], logged(running.watcher), strict=True)
             if getattr(event.payload, "session_id", getattr(event.payload, "id", other)) == other
         ]
         assert logged(narrow) == expected[-len(logged(narrow)) :]
         assert len(narrow.terminals("o2")) == 1
         third = narrow.events[-3].cursor
-        async with draw(boat, after=third, session_id=other) as again:
+        async with draw(running, after=third, session_id=other) as again:
             assert await again.take(2) == logged(narrow)[-2:]
 
 
 async def test_a_stream_of_a_session_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         with pytest.raises(SessionNotFound):
-            async with boat.workspace.stream(client_id="c", after=None, session_id="nobody"):
+            async with running.workspace.stream(client_id="c", after=None, session_id="nobody"):
                 pass
 
 
@@ -130,7 +130,7 @@ async def test_a_stream_of_a_session_that_is_not_there_is_refused(tmp_path: Path
 
 
 async def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=0.01) as boat, draw(boat) as stream:
+    async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=0.01) as running, draw(running) as stream:
         frames = await stream.take(4)
         assert frames[0].startswith(b"event: snapshot")
         assert frames[1:] == [HEARTBEAT] * 3
@@ -139,19 +139,19 @@ async def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
 async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """E5: runs come to their ends, memory stays bounded, and the reader gets everything once it reads."""
     small_ring(monkeypatch, 5_000)
-    async with launch_busy(tmp_path) as boat, draw(boat) as stuck:
+    async with launch_busy(tmp_path) as running, draw(running) as stuck:
         (snapshot,) = await stuck.take(1)
         for index in range(2):
-            await boat.submit("all the seas of the world", f"r{index}")
-            await boat.completed(f"r{index}")
-        hub = boat.workspace.presence.hub
+            await running.submit("all the seas of the world", f"r{index}")
+            await running.completed(f"r{index}")
+        hub = running.workspace.presence.hub
         assert hub._size <= 5_000
         assert hub._size == sum(len(entry.data) for entry in hub._ring.values())
         assert len(hub._waiting) <= 1, "only the watcher waits"
-        seen = logged(boat.watcher)
+        seen = logged(running.watcher)
         assert sum(map(len, seen)) > 10 * 5_000, "the ring has long moved on"
         at = number_of(msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]["cursor"])
-        numbers = [number_of(event.cursor) for event in boat.watcher.events[1:]]
+        numbers = [number_of(event.cursor) for event in running.watcher.events[1:]]
         expected = seen[numbers.index(at + 1) :]
         assert await stuck.take(len(expected)) == expected
 
@@ -159,14 +159,14 @@ async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, mon
 async def test_a_closed_hub_ends_streams_after_the_last_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B5: also for a reader that is far behind."""
     small_ring(monkeypatch)
-    async with launch_busy(tmp_path) as boat, draw(boat) as slow:
+    async with launch_busy(tmp_path) as running, draw(running) as slow:
         await slow.take(1)
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        await boat.app.leave(drain_s=0, hurry=asyncio.Event())
-        await boat.watcher.ended.wait()
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        await running.app.leave(drain_s=0, hurry=asyncio.Event())
+        await running.watcher.ended.wait()
         rest = await slow.rest()
-        assert rest == logged(boat.watcher)[-len(rest) :]
+        assert rest == logged(running.watcher)[-len(rest) :]
         assert b'"type":"run_complete"' in rest[-1]
 
 
@@ -197,12 +197,12 @@ def drain(monkeypatch: pytest.MonkeyPatch) -> Drain:
     return seen
 
 
-async def written(boat: Boat, sizes: Sequence[int], session_id: str) -> None:
+async def written(running: RunningApp, sizes: Sequence[int], session_id: str) -> None:
     """Entries of these sizes in the log, one after the other."""
     for size in sizes:
         client = ClientInfo(client_id="x" * size, attached_at="")
         entry = Entry(bodies=(encode_body(Change.CREATED, client),), session_id=session_id)
-        await boat.workspace.store.submit(Unit(workspace_id=boat.workspace.id, entries=[entry]))
+        await running.workspace.store.submit(Unit(workspace_id=running.workspace.id, entries=[entry]))
 
 
 async def test_a_replay_reads_every_byte_of_the_log_once(
@@ -211,12 +211,12 @@ async def test_a_replay_reads_every_byte_of_the_log_once(
     """E5: large and small entries in turns, and an end that is not at the end of a page."""
     small_ring(monkeypatch)
     sizes = [10, 3 * CHUNK_BYTES, 20, 30, CHUNK_BYTES, *[1000] * 200, 2 * CHUNK_BYTES, 5] * 2
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        start = str(Cursor(boat.workspace.id, 1, (await log_of(boat.workspace))[-1]["last"]))
-        await written(boat, sizes, boat.session_id)
-        expected = [row["frames"] for row in await log_of(boat.workspace)][-len(sizes) :]
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
+        await written(running, sizes, running.session_id)
+        expected = [row["frames"] for row in await log_of(running.workspace)][-len(sizes) :]
         drain.size = drain.fetches = 0
-        async with draw(boat, after=start) as stream:
+        async with draw(running, after=start) as stream:
             assert await stream.take(len(sizes)) == expected
         total = sum(map(len, expected))
         assert drain.size == total - len(expected[-1]), "the newest comes from the ring"
@@ -227,13 +227,13 @@ async def test_an_unwanted_frame_is_passed_over_without_being_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drain: Drain
 ) -> None:
     small_ring(monkeypatch)
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        start = str(Cursor(boat.workspace.id, 1, (await log_of(boat.workspace))[-1]["last"]))
-        await written(boat, [CHUNK_BYTES] * 20, "somebody else's")
-        await written(boat, [10, 20], boat.session_id)
-        mine = [row["frames"] for row in await log_of(boat.workspace)][-2:]
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
+        await written(running, [CHUNK_BYTES] * 20, "somebody else's")
+        await written(running, [10, 20], running.session_id)
+        mine = [row["frames"] for row in await log_of(running.workspace)][-2:]
         drain.size = 0
-        async with draw(boat, after=start, session_id=boat.session_id) as stream:
+        async with draw(running, after=start, session_id=running.session_id) as stream:
             assert await stream.take(2) == mine
         assert drain.size <= sum(map(len, mine))
 
@@ -244,35 +244,35 @@ async def test_no_chunk_is_larger_than_a_chunk(tmp_path: Path, monkeypatch: pyte
     if source == "store":
         small_ring(monkeypatch)
     sizes = [10, 3 * CHUNK_BYTES + 7, 20, CHUNK_BYTES // 2, CHUNK_BYTES // 2 + 1, 1000, 2 * CHUNK_BYTES]
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        start = str(Cursor(boat.workspace.id, 1, (await log_of(boat.workspace))[-1]["last"]))
-        await written(boat, sizes, boat.session_id)
-        expected = [row["frames"] for row in await log_of(boat.workspace)][-len(sizes) :]
-        async with draw(boat, after=start) as stream:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
+        await written(running, sizes, running.session_id)
+        expected = [row["frames"] for row in await log_of(running.workspace)][-len(sizes) :]
+        async with draw(running, after=start) as stream:
             assert await stream.take(len(sizes)) == expected
             assert max(stream.chunks) <= CHUNK_BYTES
 
 
 async def test_a_snapshot_larger_than_a_chunk_comes_in_slices(tmp_path: Path) -> None:
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("done")]])) as boat:
-        await boat.submit("x" * 3 * CHUNK_BYTES, "r1")
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("done")]])) as running:
+        await running.submit("x" * 3 * CHUNK_BYTES, "r1")
         await gate.reached()
-        async with draw(boat) as stream:
+        async with draw(running) as stream:
             (snapshot,) = await stream.take(1)
             assert max(stream.chunks) == CHUNK_BYTES
         payload = msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]
         assert [len(run["prompt"]) for run in payload["runs"]] == [3 * CHUNK_BYTES]
         gate.open()
-        await boat.completed("r1")
+        await running.completed("r1")
 
 
 async def test_all_who_read_a_large_entry_from_the_ring_hold_the_same_bytes(tmp_path: Path) -> None:
     """E5: sixty stuck readers of ten megabytes cost ten megabytes."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        before = (await log_of(boat.workspace))[-1]["last"]
-        await written(boat, [10, 3 * CHUNK_BYTES], boat.session_id)
-        hub = boat.workspace.presence.hub
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        before = (await log_of(running.workspace))[-1]["last"]
+        await written(running, [10, 3 * CHUNK_BYTES], running.session_id)
+        hub = running.workspace.presence.hub
         small = hub._from_ring(before, None)
         assert small is not None
         large = hub._from_ring(before + 1, None)
@@ -286,33 +286,33 @@ async def test_all_who_stand_at_the_same_large_entry_of_the_store_hold_the_same_
 ) -> None:
     """E5: the same for those who fell behind. It is forgotten when the last of them has gone on."""
     small_ring(monkeypatch)
-    async with launch(tmp_path, ScriptedModel.echo()) as boat, AsyncExitStack() as stack:
-        before = (await log_of(boat.workspace))[-1]["last"]
-        await written(boat, [3 * CHUNK_BYTES, 10], boat.session_id)
-        large = (await log_of(boat.workspace))[-2]["frames"]
+    async with launch(tmp_path, ScriptedModel.echo()) as running, AsyncExitStack() as stack:
+        before = (await log_of(running.workspace))[-1]["last"]
+        await written(running, [3 * CHUNK_BYTES, 10], running.session_id)
+        large = (await log_of(running.workspace))[-2]["frames"]
         drain.size = 0
-        after = str(Cursor(boat.workspace.id, 1, before))
+        after = str(Cursor(running.workspace.id, 1, before))
         chunks = [
-            await stack.enter_async_context(boat.workspace.stream(client_id="watcher", after=after, session_id=None))
+            await stack.enter_async_context(running.workspace.stream(client_id="watcher", after=after, session_id=None))
             for _ in range(5)
         ]
         assert [await anext(stream) for stream in chunks] == [large[:CHUNK_BYTES]] * 5
         assert drain.size == len(large)
-        assert len(boat.workspace.presence.hub._pages) == 1
+        assert len(running.workspace.presence.hub._pages) == 1
         for stream in chunks:
             rest = [await anext(stream) for _ in range(3)]
             assert b"".join(rest) == large[CHUNK_BYTES:]
             await anext(stream)
-        assert len(boat.workspace.presence.hub._pages) == 0
+        assert len(running.workspace.presence.hub._pages) == 0
 
 
 async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """E5: every replay stands still in the middle of a read, and a run goes from its prompt to its end."""
     small_ring(monkeypatch)
-    async with launch_busy(tmp_path) as boat, AsyncExitStack() as stack:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        start = str(Cursor(boat.workspace.id, 1, 1))
+    async with launch_busy(tmp_path) as running, AsyncExitStack() as stack:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        start = str(Cursor(running.workspace.id, 1, 1))
         stuck, on, fetch, loop = asyncio.Event(), threading.Event(), SqliteReader.fetch, asyncio.get_running_loop()
 
         def stall(self: SqliteReader, query: str, **params: Any) -> list[Row]:
@@ -323,14 +323,14 @@ async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypa
 
         monkeypatch.setattr(SqliteReader, "fetch", stall)
         stack.callback(on.set)
-        streams = [await stack.enter_async_context(draw(boat, after=start)) for _ in range(5)]
+        streams = [await stack.enter_async_context(draw(running, after=start)) for _ in range(5)]
         reading = [asyncio.create_task(stream.take(1)) for stream in streams]
         await stuck.wait()
         async with asyncio.timeout(30):
-            await boat.submit("two", "r2")
-            assert (await boat.workspace.run("r2", wait_s=60)).state is RunState.FINISHED
+            await running.submit("two", "r2")
+            assert (await running.workspace.run("r2", wait_s=60)).state is RunState.FINISHED
         on.set()
-        frames = [frames_in(row["frames"]) for row in await log_of(boat.workspace)]
+        frames = [frames_in(row["frames"]) for row in await log_of(running.workspace)]
         second = [frame for row in frames for frame in row][1]
         assert await asyncio.gather(*reading) == [[second]] * 5
 
@@ -348,71 +348,71 @@ def make_old(directory: Path, *, up_to: int) -> None:
 
 async def test_pruning_forgets_the_oldest_and_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_ring(monkeypatch)
-    async with launch_busy(tmp_path) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        before = await log_of(boat.workspace)
+    async with launch_busy(tmp_path) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        before = await log_of(running.workspace)
         middle = before[len(before) // 2]["last"]
         make_old(tmp_path, up_to=middle)
-        await boat.app.prune_once()
-        rows = await log_of(boat.workspace)
+        await running.app.prune_once()
+        rows = await log_of(running.workspace)
         assert rows == [row for row in before if row["first"] > middle]
-        async with draw(boat, after=str(Cursor(boat.workspace.id, 1, middle))) as late:
+        async with draw(running, after=str(Cursor(running.workspace.id, 1, middle))) as late:
             resync, snapshot = await late.take(2)
             assert resync.startswith(b"event: resync")
             assert snapshot.startswith(b"event: snapshot")
-        async with draw(boat, after=str(Cursor(boat.workspace.id, 1, middle + 1))) as early:
+        async with draw(running, after=str(Cursor(running.workspace.id, 1, middle + 1))) as early:
             expected = [frame for row in rows for frame in frames_in(row["frames"])][1:]
             assert await early.take(len(expected)) == expected
 
 
 async def test_pruning_everything_keeps_the_newest_so_that_numbers_go_on(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        newest = (await log_of(boat.workspace))[-1]
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        newest = (await log_of(running.workspace))[-1]
         make_old(tmp_path, up_to=newest["last"])
-        await boat.app.prune_once()
-        assert await log_of(boat.workspace) == [newest]
-        session_id = boat.session_id
-    async with launch(tmp_path, ScriptedModel.echo(), session_id=session_id) as boat:
-        first = await boat.watcher.until(lambda event: event.type == "snapshot")
+        await running.app.prune_once()
+        assert await log_of(running.workspace) == [newest]
+        session_id = running.session_id
+    async with launch(tmp_path, ScriptedModel.echo(), session_id=session_id) as running:
+        first = await running.watcher.until(lambda event: event.type == "snapshot")
         assert number_of(first.payload.cursor) > newest["last"]
 
 
 async def test_pruning_keeps_what_an_open_message_needs(tmp_path: Path) -> None:
     gate = Gate()
     script: list[Step] = [[Say("All "), Say("of "), Say("it"), Pause(gate), Say(".")]]
-    async with launch(tmp_path, ScriptedModel(script)) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel(script)) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        await boat.watcher.until(lambda event: event.type == "message_delta" and event.payload.text.endswith("it"))
-        before = await log_of(boat.workspace)
+        await running.watcher.until(lambda event: event.type == "message_delta" and event.payload.text.endswith("it"))
+        before = await log_of(running.workspace)
         make_old(tmp_path, up_to=before[-1]["last"])
-        await boat.app.prune_once()
-        assert len(await log_of(boat.workspace)) < len(before)
-        async with draw(boat) as stream:
+        await running.app.prune_once()
+        assert len(await log_of(running.workspace)) < len(before)
+        async with draw(running) as stream:
             (snapshot,) = await stream.take(1)
         assert b'"text":"All of it"' in snapshot
         gate.open()
-        assert (await boat.completed("r1")).text == "All of it."
+        assert (await running.completed("r1")).text == "All of it."
 
 
 async def test_a_reader_caught_by_pruning_gets_a_resync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_ring(monkeypatch)
-    async with launch_busy(tmp_path) as boat, draw(boat) as stuck:
+    async with launch_busy(tmp_path) as running, draw(running) as stuck:
         await stuck.take(1)
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
+        await running.submit("one", "r1")
+        await running.completed("r1")
         make_old(tmp_path, up_to=1_000_000)
-        await boat.app.prune_once()
+        await running.app.prune_once()
         resync, snapshot = await stuck.take(2)
         assert resync.startswith(b"event: resync")
         assert snapshot.startswith(b"event: snapshot")
-        await boat.submit("two", "r2")
-        await boat.completed("r2")
-        seen = logged(boat.watcher)
+        await running.submit("two", "r2")
+        await running.completed("r2")
+        seen = logged(running.watcher)
         at = number_of(msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]["cursor"])
-        numbers = [number_of(event.cursor) for event in boat.watcher.events[1:]]
+        numbers = [number_of(event.cursor) for event in running.watcher.events[1:]]
         expected = seen[numbers.index(at + 1) :]
         assert await stuck.take(len(expected)) == expected

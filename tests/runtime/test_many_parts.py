@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from boat import launch
 from checks import check_ends, check_requests, finish_of
 from mirror import log_of
+from running_app import launch
 
 from longboat.core.stream import MAX_PARTS
 from longboat.testing import CallTool, Say, ScriptedModel, Step, Think
@@ -19,23 +19,23 @@ CALLS: Step = [Say("x" * 10_000), *(CallTool("look", call_id=f"c{index}") for in
 async def test_an_answer_of_too_many_parts_ends_its_run_with_an_error(tmp_path: Path, answer: Step, text: str) -> None:
     """T3, E3: what was said is kept, the reason is told, nothing is tried again, and the session goes on."""
     model = ScriptedModel([answer, [Say("fine")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.ERROR, text)
         assert f"more than {MAX_PARTS} parts" in complete.error
-        assert finish_of((await boat.messages())[1]).title == "The model's answer has too many parts"
-        await boat.submit("again", "r2")
-        assert (await boat.completed("r2")).text == "fine"
+        assert finish_of((await running.messages())[1]).title == "The model's answer has too many parts"
+        await running.submit("again", "r2")
+        assert (await running.completed("r2")).text == "fine"
         assert len(model.requests) == 2
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_an_answer_of_as_many_parts_as_there_may_be_is_whole(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([BACK_AND_FORTH[:MAX_PARTS]])) as boat:
-        await boat.submit("go", "r1")
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, ScriptedModel([BACK_AND_FORTH[:MAX_PARTS]])) as running:
+        await running.submit("go", "r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, "a" * (MAX_PARTS // 2))
-        assert sum(len(row["frames"]) for row in await log_of(boat.workspace)) < 10_000_000
-        await check_ends(boat)
+        assert sum(len(row["frames"]) for row in await log_of(running.workspace)) < 10_000_000
+        await check_ends(running)

@@ -35,11 +35,11 @@ async def test_its_text_takes_the_place_of_the_call_and_the_transcript_has_it(tm
     file = Attachment(name="a.txt", media_type="text/plain", text="attached")
     async with open_scenario(tmp_path, [[Say("Fine.")]], config=config) as scene:
         assert (await scene.turn("/test:review a.py tone='not so kind'", attachments=(file,))).text == "Fine."
-        asked = (await scene.boat.messages())[0]
+        asked = (await scene.running.messages())[0]
         assert text_of(asked) == "Review a.py in a not so kind tone."
         assert [part.name for part in asked.parts[1:]] == ["a.txt"]  # type: ignore[union-attr]
         assert last_prompt(scene.model.requests[0]).startswith("Review a.py in a not so kind tone.")
-        (run,) = await scene.boat.ledger()
+        (run,) = await scene.running.ledger()
         assert run.prompt == "/test:review a.py tone='not so kind'"
         assert json.loads(seen.read_text())["prompt"] == text_of(asked)
         await scene.check()
@@ -106,7 +106,7 @@ async def test_one_that_cannot_be_had_ends_the_run_with_the_reason(
         assert (complete.outcome, complete.error) == (Outcome.ERROR, error)
         assert len(scene.watcher.terminals("r1")) == 1
         assert scene.model.requests == []
-        assert text_of((await scene.boat.messages())[0]) == prompt
+        assert text_of((await scene.running.messages())[0]) == prompt
         assert (await scene.turn("and now?", "r2")).text == "Still here."
         await scene.check()
 
@@ -157,7 +157,7 @@ async def test_it_has_a_turn_of_its_own_even_if_it_was_to_steer(tmp_path: Path, 
         edit = EditRun(prompt="/test:review b.py", delivery=Delivery.STEER)
         assert (await scene.workspace.edit_run("r3", edit)).delivery is Delivery.QUEUE
         gate.open()
-        assert [(await scene.boat.completed(run)).text for run in ("r1", "r2", "r3")] == ["One.", "Two.", "Three."]
+        assert [(await scene.running.completed(run)).text for run in ("r1", "r2", "r3")] == ["One.", "Two.", "Three."]
         assert [last_prompt(request) for request in scene.model.requests[-2:]] == [
             "Review a.py in a kind tone.",
             "Review b.py in a kind tone.",

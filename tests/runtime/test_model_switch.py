@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import Boat, configure, launch
 from checks import check_ends, check_transcript
+from running_app import RunningApp, configure, launch
 from wire_rules import check_anthropic, check_openai
 
 from longboat.testing import CallTool, Say, Think
@@ -57,10 +57,10 @@ def check_all(chat: ScriptedEndpoint, others: Wires) -> None:
         (check_anthropic if asked.path.endswith("/messages") else check_responses)(asked.body)
 
 
-async def turns(boat: Boat, order: tuple[str, ...]) -> None:
+async def turns(running: RunningApp, order: tuple[str, ...]) -> None:
     for number, model in enumerate(order):
-        await boat.submit(f"prompt {number}", f"r{number}", model=model, approve=Approve.ALL)
-        complete = await boat.completed(f"r{number}")
+        await running.submit(f"prompt {number}", f"r{number}", model=model, approve=Approve.ALL)
+        complete = await running.completed(f"r{number}")
         assert (complete.outcome, complete.text, complete.error) == (Outcome.END_TURN, f"answer {number}", "")
 
 
@@ -74,13 +74,13 @@ async def test_a_session_goes_on_with_another_model_and_every_wire_takes_its_tra
     async with ScriptedEndpoint() as chat, wires(*elsewhere) as others:
         chat.add(*(step for model, steps in zip(order, scripts, strict=True) if model == CHAT for step in steps))
         configure(providers=providers(chat, others), models={"large": CHAT})
-        async with launch(tmp_path, None) as boat:
-            await turns(boat, order)
-            messages = list(await boat.messages())
+        async with launch(tmp_path, None) as running:
+            await turns(running, order)
+            messages = list(await running.messages())
             check_transcript(messages)
             spoken = [f"{message.provider}/{message.model}" for message in messages if message.role == "assistant"]
             assert list(dict.fromkeys(spoken)) == list(dict.fromkeys(order))
-            await check_ends(boat)
+            await check_ends(running)
         check_all(chat, others)
         bodies = [exchange.body for exchange in chat.requests] + [asked.body for asked in others.asked]
         last = max((json.dumps(body) for body in bodies), key=len)
@@ -92,8 +92,8 @@ async def test_signed_reasoning_goes_back_to_its_own_provider_and_to_no_other(tm
     async with ScriptedEndpoint() as chat, wires(*answers("answer 0"), *answers("answer 2")) as others:
         chat.add(*answers("answer 1"))
         configure(providers=providers(chat, others), models={"large": CHAT})
-        async with launch(tmp_path, None) as boat:
-            await turns(boat, (CLAUDE, CHAT, CLAUDE))
+        async with launch(tmp_path, None) as running:
+            await turns(running, (CLAUDE, CHAT, CLAUDE))
         check_all(chat, others)
         within = json.dumps(others.asked[1].body["messages"])
         assert "signed-1" in within, "within its own turn the thought comes back"
@@ -112,11 +112,11 @@ async def test_a_model_that_is_not_there_ends_the_run_and_the_session_goes_on_wi
     """A6, E1."""
     async with ScriptedEndpoint() as chat, wires(*answers("answer 0")) as others:
         configure(providers=providers(chat, others), models={"large": CHAT})
-        async with launch(tmp_path, None) as boat:
-            await boat.submit("x", "bad", model="nobody/none")
-            refused = await boat.completed("bad")
+        async with launch(tmp_path, None) as running:
+            await running.submit("x", "bad", model="nobody/none")
+            refused = await running.completed("bad")
             assert refused.outcome is Outcome.ERROR
             assert "There is no provider 'nobody'" in refused.error
-            await turns(boat, (CLAUDE,))
-            await check_ends(boat)
+            await turns(running, (CLAUDE,))
+            await check_ends(running)
         check_all(chat, others)

@@ -73,7 +73,7 @@ async def test_without_a_rule_a_person_is_asked_and_offered_one(tmp_path: Path) 
         ask = await scene.asked()
         assert (ask.tool, ask.grant, ask.wide) == ("stamp", ("edit(src/a.txt)",), ("edit(src/**)",))
         await scene.answer(ask, PermissionAnswer.SESSION)
-        assert (await scene.boat.completed("r1")).text == "Stamped."
+        assert (await scene.running.completed("r1")).text == "Stamped."
         assert scene.read("src/a.txt") == STAMPED
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import terminal_attacks
-from boat import Boat, launch
 from inboxes import follow_inbox
 from push_service import PushService, Subscriber, open_push_service
+from running_app import RunningApp, launch
 
 from cases import for_each
 from hostile import PAYLOADS
@@ -31,13 +31,13 @@ QUESTION = CallTool("question", '{"text": "Which one?"}')
 @asynccontextmanager
 async def subscribed(
     tmp_path: Path, *steps: Any, server: ServerSection = ALLOWED
-) -> AsyncIterator[tuple[Boat, PushService, Subscriber]]:
-    """A boat, a push service, and the browser of ann that is subscribed there."""
-    async with open_push_service() as service, launch(tmp_path, ScriptedModel(list(steps)), server=server) as boat:
-        boat.app.push.retry = Backoff(base_s=0, attempts=3)
+) -> AsyncIterator[tuple[RunningApp, PushService, Subscriber]]:
+    """A running app, a push service, and the browser of ann that is subscribed there."""
+    async with open_push_service() as service, launch(tmp_path, ScriptedModel(list(steps)), server=server) as running:
+        running.app.push.retry = Backoff(base_s=0, attempts=3)
         browser = Subscriber()
-        await boat.app.push.subscribe(wish(service, browser))
-        yield boat, service, browser
+        await running.app.push.subscribe(wish(service, browser))
+        yield running, service, browser
 
 
 def wish(service: PushService, browser: Subscriber, path: str = "/ann", who: str = "ann:web") -> Subscribe:
@@ -45,8 +45,8 @@ def wish(service: PushService, browser: Subscriber, path: str = "/ann", who: str
 
 
 async def test_what_waits_is_pushed_signed_and_sealed_for_the_browser(tmp_path: Path) -> None:
-    async with subscribed(tmp_path, [QUESTION]) as (boat, service, browser):
-        await boat.submit("go", "r1", client_id="ben")
+    async with subscribed(tmp_path, [QUESTION]) as (running, service, browser):
+        await running.submit("go", "r1", client_id="ben")
         pushed = await service.pushed.get()
         assert pushed.path == "/ann"
         assert browser.decrypt(pushed.body) == {
@@ -57,37 +57,37 @@ async def test_what_waits_is_pushed_signed_and_sealed_for_the_browser(tmp_path: 
         assert b"Which one" not in pushed.body
         claims = pushed.claims
         assert (claims["aud"], claims["sub"]) == (service.url, "mailto:ann@example.org")
-        assert claims["key"] == (await boat.app.push.info()).public_key
+        assert claims["key"] == (await running.app.push.info()).public_key
         assert pushed.headers["content-encoding"] == "aes128gcm"
         assert (pushed.headers["ttl"], pushed.headers["urgency"]) == ("86400", "high")
 
 
 async def test_the_end_of_a_run_is_pushed_to_whoever_prompted_it(tmp_path: Path) -> None:
-    async with subscribed(tmp_path, [Say("one")], [Say("two")]) as (boat, service, browser):
-        await boat.submit("go", "r1", client_id="ben:cli")
-        await boat.completed("r1")
-        await boat.submit("go", "r2", client_id="ann:tui-1")
+    async with subscribed(tmp_path, [Say("one")], [Say("two")]) as (running, service, browser):
+        await running.submit("go", "r1", client_id="ben:cli")
+        await running.completed("r1")
+        await running.submit("go", "r2", client_id="ann:tui-1")
         text = browser.decrypt((await service.pushed.get()).body)
         assert (text["id"], text["title"]) == ("2", "Run finished")
         assert service.pushed.empty()
 
 
 async def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        both = await asyncio.gather(boat.app.push.info(), boat.app.push.info())
+    async with launch(tmp_path, ScriptedModel()) as running:
+        both = await asyncio.gather(running.app.push.info(), running.app.push.info())
         file = tmp_path / "data" / KEY_FILE
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        assert {*both, await boat.app.push.info()} == {both[0]}
+    async with launch(tmp_path, ScriptedModel()) as running:
+        assert {*both, await running.app.push.info()} == {both[0]}
 
 
 @pytest.mark.parametrize("content", ["", "rubbish", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
 async def test_a_damaged_key_is_made_again(tmp_path: Path, content: str) -> None:
     """It used to be an internal error, for ever."""
-    async with launch(tmp_path, ScriptedModel([])) as boat:
-        file = boat.app.settings.data_dir / KEY_FILE
+    async with launch(tmp_path, ScriptedModel([])) as running:
+        file = running.app.settings.data_dir / KEY_FILE
         file.write_text(content)
-        assert (await boat.app.push.info()).public_key
+        assert (await running.app.push.info()).public_key
         assert file.read_text().startswith("-----BEGIN")
         assert len(file.read_text()) > 100
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -95,60 +95,60 @@ async def test_a_damaged_key_is_made_again(tmp_path: Path, content: str) -> None
 
 @pytest.mark.parametrize("status", [404, 410])
 async def test_a_browser_that_is_gone_is_forgotten(tmp_path: Path, status: int) -> None:
-    async with subscribed(tmp_path, [QUESTION], [Say("ok")]) as (boat, service, browser):
+    async with subscribed(tmp_path, [QUESTION], [Say("ok")]) as (running, service, browser):
         service.statuses = [status]
-        await boat.submit("go", "r1")
+        await running.submit("go", "r1")
         await service.pushed.get()
-        while await boat.workspace.store.reads.push_subscriptions():  # noqa: ASYNC110 — the other side is a thread
+        while await running.workspace.store.reads.push_subscriptions():  # noqa: ASYNC110 — the other side is a thread
             await asyncio.sleep(0)
         # Subscribed anew, it hears of what comes from then on.
-        await boat.app.push.subscribe(wish(service, browser))
+        await running.app.push.subscribe(wish(service, browser))
 
 
 async def test_a_failing_service_is_tried_again_a_few_times_and_then_left_alone(tmp_path: Path) -> None:
-    async with subscribed(tmp_path, [QUESTION], [Say("ok")]) as (boat, service, browser):
+    async with subscribed(tmp_path, [QUESTION], [Say("ok")]) as (running, service, browser):
         service.statuses = [503, 429, 500, 201]
-        await boat.submit("go", "r1", client_id="ann")
+        await running.submit("go", "r1", client_id="ann")
         ids = [browser.decrypt((await service.pushed.get()).body)["id"] for _ in range(3)]
         assert ids == ["1", "1", "1"]
-        await boat.workspace.cancel_session(boat.session_id)
-        await boat.submit("again", "r2", client_id="ann")
+        await running.workspace.cancel_session(running.session_id)
+        await running.submit("again", "r2", client_id="ann")
         assert browser.decrypt((await service.pushed.get()).body)["id"] == "2"
 
 
 async def test_a_refusal_that_will_not_pass_is_not_repeated(tmp_path: Path) -> None:
-    async with subscribed(tmp_path, [Say("ok")], [Say("ok")]) as (boat, service, browser):
+    async with subscribed(tmp_path, [Say("ok")], [Say("ok")]) as (running, service, browser):
         service.statuses = [403]
         for name in ("r1", "r2"):
-            await boat.submit("go", name, client_id="ann")
-            await boat.completed(name)
+            await running.submit("go", name, client_id="ann")
+            await running.completed(name)
         ids = [browser.decrypt((await service.pushed.get()).body)["id"] for _ in range(2)]
         assert ids == ["1", "2"]
 
 
 async def test_a_service_that_does_not_answer_holds_up_neither_runs_nor_others(tmp_path: Path) -> None:
     async with (
-        subscribed(tmp_path, [Say("ok")], [Say("ok")]) as (boat, slow, _),
+        subscribed(tmp_path, [Say("ok")], [Say("ok")]) as (running, slow, _),
         open_push_service() as quick,
     ):
         slow.answers.clear()
         browser = Subscriber()
-        await boat.app.push.subscribe(wish(quick, browser, "/quick"))
+        await running.app.push.subscribe(wish(quick, browser, "/quick"))
         for name in ("r1", "r2"):
-            await boat.submit("go", name, client_id="ann")
-            await boat.completed(name)
+            await running.submit("go", name, client_id="ann")
+            await running.completed(name)
         ids = [browser.decrypt((await quick.pushed.get()).body)["id"] for _ in range(2)]
         assert ids == ["1", "2"]
         assert slow.pushed.qsize() == 1
 
 
 async def test_who_unsubscribes_hears_no_more_and_nothing_is_watched(tmp_path: Path) -> None:
-    async with subscribed(tmp_path, [Say("ok")]) as (boat, service, _):
-        await boat.app.push.unsubscribe(service.url + "/ann")
-        async with follow_inbox(boat.app) as ann:
-            await boat.submit("go", "r1", client_id="ann")
+    async with subscribed(tmp_path, [Say("ok")]) as (running, service, _):
+        await running.app.push.unsubscribe(service.url + "/ann")
+        async with follow_inbox(running.app) as ann:
+            await running.submit("go", "r1", client_id="ann")
             await ann.until(lambda mirror: mirror.unseen == 1)
-        assert boat.workspace.store._watcher is None  # type: ignore[attr-defined]
+        assert running.workspace.store._watcher is None  # type: ignore[attr-defined]
         assert service.pushed.empty()
 
 
@@ -168,19 +168,19 @@ async def test_who_unsubscribes_hears_no_more_and_nothing_is_watched(tmp_path: P
     ],
 )
 async def test_only_public_endpoints_with_https_are_taken(tmp_path: Path, endpoint: str) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
+    async with launch(tmp_path, ScriptedModel()) as running:
         request = Subscribe(client_id="ann", endpoint=endpoint, keys=PushKeys(**Subscriber().keys))
         with pytest.raises(BadInput) as refused:
-            await boat.app.push.subscribe(request)
+            await running.app.push.subscribe(request)
         assert refused.value.code == "bad_endpoint"
-        assert await boat.workspace.store.reads.push_subscriptions() == []
+        assert await running.workspace.store.reads.push_subscriptions() == []
 
 
 async def test_a_public_endpoint_with_https_is_taken(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
+    async with launch(tmp_path, ScriptedModel()) as running:
         keys = PushKeys(**Subscriber().keys)
-        await boat.app.push.subscribe(Subscribe(client_id="ann", endpoint="https://93.184.216.34/x", keys=keys))
-        assert len(await boat.workspace.store.reads.push_subscriptions()) == 1
+        await running.app.push.subscribe(Subscribe(client_id="ann", endpoint="https://93.184.216.34/x", keys=keys))
+        assert len(await running.workspace.store.reads.push_subscriptions()) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ async def test_a_public_endpoint_with_https_is_taken(tmp_path: Path) -> None:
     ],
 )
 async def test_keys_that_encrypt_nothing_are_refused(tmp_path: Path, keys: dict[str, str]) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
+    async with launch(tmp_path, ScriptedModel()) as running:
         request = Subscribe(client_id="ann", endpoint="https://93.184.216.34/x", keys=PushKeys(**keys))
         with pytest.raises(BadInput) as refused:
-            await boat.app.push.subscribe(request)
+            await running.app.push.subscribe(request)
         assert refused.value.code == "bad_push_keys"
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from boat import TITLES_OFF, Boat, Deaf, launch
 from checks import check_requests, finish_of
 from crash import RESUME, accept_only, check_log, crashed, restarted, streamed
+from running_app import TITLES_OFF, Deaf, RunningApp, launch
 
 from longboat.core.history import text_of
 from longboat.errors import ModelError
@@ -31,13 +31,13 @@ def users(messages: Sequence[Message]) -> list[str]:
     return [text_of(message) for message in messages if message.role is Role.USER]
 
 
-async def finished(boat: Boat, run_id: str) -> Run:
+async def finished(running: RunningApp, run_id: str) -> Run:
     """The run once it is over; it may have been so before anybody could watch."""
-    return await boat.workspace.run(run_id, wait_s=60)
+    return await running.workspace.run(run_id, wait_s=60)
 
 
-async def outcomes(boat: Boat) -> dict[str, Outcome | None]:
-    return {run.run_id: run.outcome for run in await boat.ledger()}
+async def outcomes(running: RunningApp) -> dict[str, Outcome | None]:
+    return {run.run_id: run.outcome for run in await running.ledger()}
 
 
 # What a crash may find
@@ -45,10 +45,10 @@ async def outcomes(boat: Boat) -> dict[str, Outcome | None]:
 
 async def test_prompts_that_were_only_accepted_run_in_the_order_of_accept(tmp_path: Path) -> None:
     """B6, B1: a 202 is a promise."""
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        gate = await accept_only(boat, ("one", "r1"), ("two", "r2"), ("three", "r3"))
-        assert {run.state for run in await boat.ledger()} == {RunState.ACCEPTED}
-        async with restarted(boat, ScriptedModel.echo()) as again:
+    async with launch(tmp_path, ScriptedModel()) as running:
+        gate = await accept_only(running, ("one", "r1"), ("two", "r2"), ("three", "r3"))
+        assert {run.state for run in await running.ledger()} == {RunState.ACCEPTED}
+        async with restarted(running, ScriptedModel.echo()) as again:
             await finished(again, "r3")
             assert await outcomes(again) == dict.fromkeys(("r1", "r2", "r3"), Outcome.END_TURN)
             assert [text_of(message) for message in await again.messages()] == [
@@ -60,10 +60,10 @@ async def test_prompts_that_were_only_accepted_run_in_the_order_of_accept(tmp_pa
 
 async def test_a_cancel_that_was_answered_holds_after_a_crash(tmp_path: Path) -> None:
     """B6, L3: accepted, then canceled, then the crash: neither of them ever starts, one accepted later does."""
-    async with launch(tmp_path, ScriptedModel([[Say("unused")]] * 3)) as boat:
-        gate = await accept_only(boat, ("one", "r1"), ("two", "r2"), cancel=True)
+    async with launch(tmp_path, ScriptedModel([[Say("unused")]] * 3)) as running:
+        gate = await accept_only(running, ("one", "r1"), ("two", "r2"), cancel=True)
         model = ScriptedModel.echo()
-        async with restarted(boat, model) as again:
+        async with restarted(running, model) as again:
             await again.submit("three", "r3")
             await finished(again, "r3")
             expected = {"r1": Outcome.CANCELED, "r2": Outcome.CANCELED, "r3": Outcome.END_TURN}
@@ -76,13 +76,13 @@ async def test_a_cancel_that_was_answered_holds_after_a_crash(tmp_path: Path) ->
 
 async def test_the_queue_runs_in_order_after_the_active_run_is_settled(tmp_path: Path) -> None:
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("half a"), Pause(gate)]])) as boat:
+    async with launch(tmp_path, ScriptedModel([[Say("half a"), Pause(gate)]])) as running:
         for run_id in ("r1", "r2", "r3"):
-            await boat.submit(f"prompt {run_id}", run_id)
-        await boat.watcher.in_state("r3", "queued")
-        await streamed(boat, "half a")
+            await running.submit(f"prompt {run_id}", run_id)
+        await running.watcher.in_state("r3", "queued")
+        await streamed(running, "half a")
         model = ScriptedModel.echo()
-        async with restarted(boat, model) as again:
+        async with restarted(running, model) as again:
             await finished(again, "r3")
             assert [last_prompt(request) for request in model.requests] == ["prompt r2", "prompt r3"]
             check_requests(model.requests)
@@ -97,11 +97,11 @@ async def test_an_active_run_keeps_what_it_streamed_and_ends_interrupted(tmp_pat
     """T3: thinking and text are kept to the last character that was on the log."""
     gate = Gate()
     script: list[Step] = [[Think("let me see"), Say("The answer "), Say("is"), Pause(gate), Say(" 42.")]]
-    async with launch(tmp_path, ScriptedModel(script)) as boat:
-        await boat.submit("ask", "r1")
+    async with launch(tmp_path, ScriptedModel(script)) as running:
+        await running.submit("ask", "r1")
         await gate.reached()
-        await streamed(boat, "is")
-        async with restarted(boat, ScriptedModel.echo()) as again:
+        await streamed(running, "is")
+        async with restarted(running, ScriptedModel.echo()) as again:
             (run,) = await again.ledger()
             assert (run.outcome, run.error is not None) == (Outcome.INTERRUPTED, True)
             user, answer = await again.messages()
@@ -120,34 +120,34 @@ async def test_an_active_run_keeps_what_it_streamed_and_ends_interrupted(tmp_pat
 
 async def test_a_run_that_had_said_nothing_yet_leaves_its_prompt_once(tmp_path: Path) -> None:
     """The run is active on disk, but there is no assistant message."""
-    async with launch(tmp_path, ScriptedModel([[Say("late")]])) as boat:
-        entering = await accept_only(boat, ("ask", "r1"))
-        stepping = boat.hold_actor()
+    async with launch(tmp_path, ScriptedModel([[Say("late")]])) as running:
+        entering = await accept_only(running, ("ask", "r1"))
+        stepping = running.hold_actor()
         entering.open()
-        await boat.watcher.in_state("r1", "active")
+        await running.watcher.in_state("r1", "active")
         for config, outcome, last in (
             (RESUME, Outcome.END_TURN, "echo: ask"),
             (TITLES_OFF, Outcome.INTERRUPTED, ""),
         ):
-            async with restarted(boat, ScriptedModel.echo(), config=config) as again:
+            async with restarted(running, ScriptedModel.echo(), config=config) as again:
                 assert (await finished(again, "r1")).outcome is outcome
                 user, answer = await again.messages()
                 assert (text_of(user), text_of(answer)) == ("ask", last)
                 await check_log(again)
         stepping.open()
-        await boat.completed("r1")
+        await running.completed("r1")
 
 
 async def test_a_tool_call_in_flight_gets_an_error_result(tmp_path: Path) -> None:
     """T3: the transcript is one that the next request accepts (crush #1206, #2046)."""
     gate = Gate()
     calls: list[Step] = [[Say("Looking. "), CallTool("look", {"at": "a"}), CallTool("look", {"at": "b"})]]
-    async with launch(tmp_path, ScriptedModel(calls), tools=[ScriptedTool("look", gate=gate)]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel(calls), tools=[ScriptedTool("look", gate=gate)]) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        await boat.watcher.until(lambda event: event.type == "message" and event.payload.role is Role.TOOL)
+        await running.watcher.until(lambda event: event.type == "message" and event.payload.role is Role.TOOL)
         model = ScriptedModel.echo()
-        async with restarted(boat, model, tools=[ScriptedTool("look")]) as again:
+        async with restarted(running, model, tools=[ScriptedTool("look")]) as again:
             _, answer, results = await again.messages()
             assert finish_of(answer).reason is FinishReason.INTERRUPTED
             assert [part.tool_call_id for part in results.parts if isinstance(part, ToolResultPart)] == [
@@ -163,12 +163,12 @@ async def test_a_tool_call_in_flight_gets_an_error_result(tmp_path: Path) -> Non
 async def test_a_call_that_was_still_being_written_is_closed(tmp_path: Path) -> None:
     gate = Gate()
     half: list[Step] = [[CallTool("look", '{"at": "the s'), Pause(gate)]]
-    async with launch(tmp_path, ScriptedModel(half), tools=[ScriptedTool("look")]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel(half), tools=[ScriptedTool("look")]) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        await streamed(boat, "the s")
+        await streamed(running, "the s")
         model = ScriptedModel.echo()
-        async with restarted(boat, model, tools=[ScriptedTool("look")]) as again:
+        async with restarted(running, model, tools=[ScriptedTool("look")]) as again:
             await again.submit("go on", "r2")
             await finished(again, "r2")
             check_requests(model.requests)
@@ -179,15 +179,15 @@ async def test_folded_runs_end_with_their_host_in_one_transaction(tmp_path: Path
     """B6: same outcome, same message, entries of one unit."""
     tool_gate, gate = Gate("tool"), Gate("model")
     script: list[Step] = [[CallTool("look")], [Say("both"), Pause(gate)]]
-    async with launch(tmp_path, ScriptedModel(script), tools=[ScriptedTool("look", gate=tool_gate)]) as boat:
-        await boat.submit("host", "r1")
+    async with launch(tmp_path, ScriptedModel(script), tools=[ScriptedTool("look", gate=tool_gate)]) as running:
+        await running.submit("host", "r1")
         await tool_gate.reached()
-        steered = (await boat.submit("guest")).run_id
-        await boat.watcher.in_state(steered, "queued")
+        steered = (await running.submit("guest")).run_id
+        await running.watcher.in_state(steered, "queued")
         tool_gate.open()
-        await boat.watcher.in_state(steered, "folded")
-        await streamed(boat, "both")
-        async with restarted(boat, ScriptedModel.echo()) as again:
+        await running.watcher.in_state(steered, "folded")
+        await streamed(running, "both")
+        async with restarted(running, ScriptedModel.echo()) as again:
             assert await outcomes(again) == {"r1": Outcome.INTERRUPTED, steered: Outcome.INTERRUPTED}
             assert users(await again.messages()) == ["host", "guest"]
             reader = await check_log(again)
@@ -200,13 +200,13 @@ async def test_an_active_run_that_was_asked_to_stop_ends_canceled_and_is_never_r
     """B6: the cancel was answered before the crash; the turn had not unwound."""
     gate = Gate()
     tool = Deaf("look", gate=gate)
-    async with launch(tmp_path, ScriptedModel([[CallTool("look")]]), tools=[tool]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([[CallTool("look")]]), tools=[tool]) as running:
+        await running.submit("go", "r1")
         await tool.wait_calls(1)
-        await boat.watcher.until(lambda event: event.type == "message" and event.payload.role is Role.TOOL)
-        assert (await boat.workspace.cancel_run("r1")).cancel_requested
+        await running.watcher.until(lambda event: event.type == "message" and event.payload.role is Role.TOOL)
+        assert (await running.workspace.cancel_run("r1")).cancel_requested
         model = ScriptedModel()
-        async with restarted(boat, model, config=RESUME) as again:
+        async with restarted(running, model, config=RESUME) as again:
             (run,) = await again.ledger()
             assert (run.outcome, run.error) == (Outcome.CANCELED, None)
             _, answer, _ = await again.messages()
@@ -215,19 +215,19 @@ async def test_an_active_run_that_was_asked_to_stop_ends_canceled_and_is_never_r
             reader = await check_log(again)
             assert reader.terminals("r1")[0].cancelled
         gate.open()
-        await boat.completed("r1")
+        await running.completed("r1")
 
 
 async def test_a_crash_in_mid_summary_does_not_pass_the_half_of_it_off_as_the_answer(tmp_path: Path) -> None:
     """T8, B6."""
     gate = Gate()
     overflow = Fail(ModelError("too long", code="context_overflow"))
-    async with launch(tmp_path, ScriptedModel([[Say("one")], [overflow], [Say("In sh"), Pause(gate)]])) as boat:
-        await boat.submit("first", "r0")
-        await boat.completed("r0")
-        await boat.submit("go", "r1")
-        await boat.watcher.until(lambda event: event.type == "message_delta" and event.payload.text == "In sh")
-        async with restarted(boat, ScriptedModel.echo()) as again:
+    async with launch(tmp_path, ScriptedModel([[Say("one")], [overflow], [Say("In sh"), Pause(gate)]])) as running:
+        await running.submit("first", "r0")
+        await running.completed("r0")
+        await running.submit("go", "r1")
+        await running.watcher.until(lambda event: event.type == "message_delta" and event.payload.text == "In sh")
+        async with restarted(running, ScriptedModel.echo()) as again:
             reader = await check_log(again)
             (complete,) = reader.terminals("r1")
             assert (complete.outcome, complete.text) == (Outcome.INTERRUPTED, "")
@@ -241,18 +241,18 @@ async def test_a_crash_after_a_summary_does_not_pass_it_off_as_the_answer(tmp_pa
     """T8, B6: the summary is on disk, the step that follows it has not begun."""
     gate = Gate()
     overflow = Fail(ModelError("too long", code="context_overflow"))
-    async with launch(tmp_path, ScriptedModel([[Say("one")], [overflow], [Say("In short."), Pause(gate)]])) as boat:
-        await boat.submit("first", "r0")
-        await boat.completed("r0")
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([[Say("one")], [overflow], [Say("In short."), Pause(gate)]])) as running:
+        await running.submit("first", "r0")
+        await running.completed("r0")
+        await running.submit("go", "r1")
         await gate.reached()
-        stepping = boat.hold_actor()
+        stepping = running.hold_actor()
         gate.open()
-        summary = await boat.watcher.until(
+        summary = await running.watcher.until(
             lambda event: event.type == "message" and event.payload.finished_at and "In short." in str(event.payload)
         )
         model = ScriptedModel.echo()
-        async with restarted(boat, model) as again:
+        async with restarted(running, model) as again:
             reader = await check_log(again)
             (complete,) = reader.terminals("r1")
             assert (complete.outcome, complete.text) == (Outcome.INTERRUPTED, "")
@@ -263,16 +263,16 @@ async def test_a_crash_after_a_summary_does_not_pass_it_off_as_the_answer(tmp_pa
             assert "In short." in text_of(model.requests[0].messages[0])
             check_requests(model.requests)
         stepping.open()
-        await boat.workspace.cancel_run("r1")
+        await running.workspace.cancel_run("r1")
 
 
 @pytest.mark.parametrize("config", ['{"on_restart": }', '{"on_restart": "maybe"}'])
 async def test_a_config_that_broke_meanwhile_does_not_keep_the_server_down(tmp_path: Path, config: str) -> None:
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]])) as boat:
-        await boat.submit("one", "r1")
-        await streamed(boat, "half")
-        async with restarted(boat, ScriptedModel(), config=config) as again:
+    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]])) as running:
+        await running.submit("one", "r1")
+        await streamed(running, "half")
+        async with restarted(running, ScriptedModel(), config=config) as again:
             assert await outcomes(again) == {"r1": Outcome.INTERRUPTED}
 
 
@@ -282,12 +282,12 @@ async def test_a_config_that_broke_meanwhile_does_not_keep_the_server_down(tmp_p
 async def test_a_resumed_run_goes_on_under_its_own_name(tmp_path: Path) -> None:
     """B6: its half answer is withdrawn, its prompt is not repeated, and it ends once."""
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("Half an ans"), Pause(gate)]]), config=RESUME) as boat:
-        await boat.submit("ask", "r1")
-        await boat.submit("then", "r2")
-        await streamed(boat, "ans")
+    async with launch(tmp_path, ScriptedModel([[Say("Half an ans"), Pause(gate)]]), config=RESUME) as running:
+        await running.submit("ask", "r1")
+        await running.submit("then", "r2")
+        await streamed(running, "ans")
         model = ScriptedModel.echo()
-        async with restarted(boat, model, config=RESUME) as again:
+        async with restarted(running, model, config=RESUME) as again:
             await finished(again, "r2")
             assert await outcomes(again) == {"r1": Outcome.END_TURN, "r2": Outcome.END_TURN}
             assert [text_of(message) for message in await again.messages()] == [
@@ -301,12 +301,12 @@ async def test_a_resumed_run_goes_on_under_its_own_name(tmp_path: Path) -> None:
 async def test_a_resumed_run_is_told_that_its_tool_may_have_had_effects(tmp_path: Path) -> None:
     gate = Gate()
     tool = ScriptedTool("look", gate=gate)
-    async with launch(tmp_path, ScriptedModel([[CallTool("look")]]), tools=[tool], config=RESUME) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([[CallTool("look")]]), tools=[tool], config=RESUME) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        await boat.watcher.until(lambda event: event.type == "message" and event.payload.role is Role.TOOL)
+        await running.watcher.until(lambda event: event.type == "message" and event.payload.role is Role.TOOL)
         model = ScriptedModel([[Say("Done.")]])
-        async with restarted(boat, model, config=RESUME, tools=[ScriptedTool("look")]) as again:
+        async with restarted(running, model, config=RESUME, tools=[ScriptedTool("look")]) as again:
             await finished(again, "r1")
             check_requests(model.requests)
             (result,) = model.requests[0].messages[-1].parts
@@ -320,15 +320,15 @@ async def test_a_resumed_run_still_has_the_prompts_that_were_folded_into_it(tmp_
     tool_gate, gate = Gate("tool"), Gate("model")
     script: list[Step] = [[CallTool("look")], [Say("both"), Pause(gate)]]
     tools = [ScriptedTool("look", gate=tool_gate)]
-    async with launch(tmp_path, ScriptedModel(script), tools=tools, config=RESUME) as boat:
-        await boat.submit("host", "r1")
+    async with launch(tmp_path, ScriptedModel(script), tools=tools, config=RESUME) as running:
+        await running.submit("host", "r1")
         await tool_gate.reached()
-        steered = (await boat.submit("guest")).run_id
-        await boat.watcher.in_state(steered, "queued")
+        steered = (await running.submit("guest")).run_id
+        await running.watcher.in_state(steered, "queued")
         tool_gate.open()
-        await streamed(boat, "both")
+        await streamed(running, "both")
         model = ScriptedModel.echo()
-        async with restarted(boat, model, config=RESUME, tools=[ScriptedTool("look")]) as again:
+        async with restarted(running, model, config=RESUME, tools=[ScriptedTool("look")]) as again:
             assert (await finished(again, steered)).folded_into == "r1"
             assert await outcomes(again) == {"r1": Outcome.END_TURN, steered: Outcome.END_TURN}
             assert users(await again.messages()) == ["host", "guest"]
@@ -344,24 +344,24 @@ async def test_a_run_is_resumed_three_times_and_then_interrupted(tmp_path: Path)
 
     place, session_id = tmp_path, None
     for start in range(4):
-        async with launch(place, stuck(), config=RESUME, session_id=session_id) as boat:
-            session_id = boat.session_id
+        async with launch(place, stuck(), config=RESUME, session_id=session_id) as running:
+            session_id = running.session_id
             if start == 0:
-                await boat.submit("ask", "r1")
-                await streamed(boat, "again")
+                await running.submit("ask", "r1")
+                await streamed(running, "again")
             else:
-                await boat.watcher.until(lambda event: event.type == "snapshot")
-                await boat.watcher.until(
+                await running.watcher.until(lambda event: event.type == "snapshot")
+                await running.watcher.until(
                     lambda event: (
                         any(m.parts for m in getattr(event.payload, "messages", ())) or event.type == "message_delta"
                     )
                 )
-            (run,) = await boat.ledger()
+            (run,) = await running.ledger()
             assert run.state is RunState.ACTIVE
-            place = await crashed(boat)
+            place = await crashed(running)
     model = ScriptedModel()
-    async with launch(place, model, config=RESUME, session_id=session_id) as boat:
-        assert await outcomes(boat) == {"r1": Outcome.INTERRUPTED}
+    async with launch(place, model, config=RESUME, session_id=session_id) as running:
+        assert await outcomes(running) == {"r1": Outcome.INTERRUPTED}
         assert list(model.requests) == []
-        assert users(await boat.messages()) == ["ask"]
-        await check_log(boat)
+        assert users(await running.messages()) == ["ask"]
+        await check_log(running)

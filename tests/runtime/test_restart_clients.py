@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from boat import launch, watch
 from crash import crashed, restarted, streamed
 from mirror import Mirror, number_of
+from running_app import launch, watch
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome
@@ -13,13 +13,13 @@ from longboat.wire.models import Outcome
 async def test_a_waiting_client_gets_its_terminal_event_through_its_old_cursor(tmp_path: Path) -> None:
     """Replay across the restart: everything it missed, in order, without a resync; its copy is then the server's."""
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]])) as boat:
-        await boat.submit("one", "r1")
-        await boat.submit("two", "r2")
-        await boat.watcher.in_state("r2", "queued")
-        await streamed(boat, "half")
-        known = list(boat.watcher.events)
-        async with restarted(boat, ScriptedModel.echo()) as again:
+    async with launch(tmp_path, ScriptedModel([[Say("half"), Pause(gate)]])) as running:
+        await running.submit("one", "r1")
+        await running.submit("two", "r2")
+        await running.watcher.in_state("r2", "queued")
+        await streamed(running, "half")
+        known = list(running.watcher.events)
+        async with restarted(running, ScriptedModel.echo()) as again:
             await again.workspace.run("r2", wait_s=60)
             for place in range(1, len(known)):
                 async with watch(again.workspace, after=known[place].cursor) as late:
@@ -37,15 +37,15 @@ async def test_a_waiting_client_gets_its_terminal_event_through_its_old_cursor(t
 async def test_a_cursor_of_an_event_that_the_crash_lost_brings_a_resync(tmp_path: Path) -> None:
     """A power cut may take unsynced deltas: their numbers are used again, in another epoch, for other events."""
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("kept"), Pause(gate), Say("lost")]])) as boat:
-        await boat.submit("one", "r1")
-        await streamed(boat, "kept")
-        kept = boat.watcher.events[-1].cursor
-        place = await crashed(boat)
+    async with launch(tmp_path, ScriptedModel([[Say("kept"), Pause(gate), Say("lost")]])) as running:
+        await running.submit("one", "r1")
+        await streamed(running, "kept")
+        kept = running.watcher.events[-1].cursor
+        place = await crashed(running)
         gate.open()
-        await boat.completed("r1")
-        lost = boat.watcher.events[-1].cursor
-        async with launch(place, ScriptedModel.echo(), session_id=boat.session_id) as again:
+        await running.completed("r1")
+        lost = running.watcher.events[-1].cursor
+        async with launch(place, ScriptedModel.echo(), session_id=running.session_id) as again:
             for run_id in ("r2", "r3"):
                 await again.submit("more", run_id)
                 await again.workspace.run(run_id, wait_s=60)
@@ -59,10 +59,10 @@ async def test_a_cursor_of_an_event_that_the_crash_lost_brings_a_resync(tmp_path
 
 
 async def test_clients_of_the_dead_server_are_detached(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat, watch(boat.workspace, client_id="ghost") as ghost:
+    async with launch(tmp_path, ScriptedModel.echo()) as running, watch(running.workspace, client_id="ghost") as ghost:
         await ghost.until(lambda event: event.type == "snapshot")
         last = ghost.events[0].payload.cursor
-        async with restarted(boat, ScriptedModel.echo()) as again:
+        async with restarted(running, ScriptedModel.echo()) as again:
             async with watch(again.workspace, after=last) as late:
                 await late.until(lambda event: event.type == "client" and event.change == "created")
             left = [event.payload.client_id for event in late.events if event.change == "deleted"]

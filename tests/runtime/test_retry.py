@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from boat import Boat, launch
 from checks import check_ends, check_requests, finish_of
+from running_app import RunningApp, launch
 
 from longboat.errors import ModelError
 from longboat.testing import Break, CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Think
@@ -22,21 +22,21 @@ from longboat.wire.models import (
 BUSY = ModelError("Overloaded, come back later.", title="The provider is busy", code="overloaded", retryable=True)
 
 
-def retries(boat: Boat) -> list[AgentEvent]:
-    return [event for event in boat.watcher.of("agent_event") if event.type is AgentEventType.RETRYING]
+def retries(running: RunningApp) -> list[AgentEvent]:
+    return [event for event in running.watcher.of("agent_event") if event.type is AgentEventType.RETRYING]
 
 
 @pytest.mark.parametrize("failure", [Fail(BUSY), Break()])
 async def test_the_partial_of_a_failed_try_is_withdrawn_and_told_anew(tmp_path: Path, failure: Fail | Break) -> None:
     """T7: a whole message replaces the clients' copy, deltas begin at 0 again, the user message stays one."""
     model = ScriptedModel([[Think("hm "), Say("Half an ans"), failure], [Say("The whole "), Say("answer.")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, "The whole answer.")
-        (notice,) = retries(boat)
-        assert (notice.run_id, notice.session_id) == ("r1", boat.session_id)
-        payloads = [event.payload for event in boat.watcher.events]
+        (notice,) = retries(running)
+        assert (notice.run_id, notice.session_id) == ("r1", running.session_id)
+        payloads = [event.payload for event in running.watcher.events]
         after = payloads[payloads.index(notice) - 1 :]
         withdrawn = after[0]
         assert isinstance(withdrawn, Message)
@@ -44,9 +44,9 @@ async def test_the_partial_of_a_failed_try_is_withdrawn_and_told_anew(tmp_path: 
         deltas = [payload for payload in after if isinstance(payload, MessageDelta)]
         assert (deltas[0].part, deltas[0].offset) == (0, 0)
         assert "".join(delta.text for delta in deltas) == "The whole answer."
-        assert [message.role for message in await boat.messages()] == [Role.USER, Role.ASSISTANT]
+        assert [message.role for message in await running.messages()] == [Role.USER, Role.ASSISTANT]
         assert model.requests[0] == model.requests[1]
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_the_partial_call_of_a_failed_try_is_neither_made_nor_kept(tmp_path: Path) -> None:
@@ -55,39 +55,39 @@ async def test_the_partial_call_of_a_failed_try_is_neither_made_nor_kept(tmp_pat
     model = ScriptedModel(
         [[CallTool("look", {"at": "x"}, "c1"), Break()], [CallTool("look", {"at": "x"}, "c2")], [Say("ok")]]
     )
-    async with launch(tmp_path, model, tools=[tool]) as boat:
-        await boat.submit("go", "r1")
-        assert (await boat.completed("r1")).text == "ok"
+    async with launch(tmp_path, model, tools=[tool]) as running:
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "ok"
         assert [call.call_id for call in tool.calls] == ["c2"]
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_a_try_that_failed_before_a_word_withdraws_nothing(tmp_path: Path) -> None:
     """T7: the notice alone says that there was a retry."""
     model = ScriptedModel([[Fail(BUSY)], [Fail(BUSY)], [Say("third time lucky")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
-        assert (await boat.completed("r1")).text == "third time lucky"
-        first, second = retries(boat)
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "third time lucky"
+        first, second = retries(running)
         assert "(2 of 3)" in first.message
         assert "(3 of 3)" in second.message
         assert "The provider is busy" in first.message
         assert first.detail == BUSY.message
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_an_error_that_will_not_pass_ends_the_run_at_once(tmp_path: Path) -> None:
     """T7, E3; opencode #42268: 401, an unknown model, an empty account."""
     wrong_key = ModelError("The key was refused.", title="Not authorized", code="unauthorized")
     model = ScriptedModel([[Fail(wrong_key)]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.error) == (Outcome.ERROR, "Not authorized: The key was refused.")
         assert len(model.requests) == 1
-        assert retries(boat) == []
-        await check_ends(boat)
+        assert retries(running) == []
+        await check_ends(running)
 
 
 async def test_the_last_try_ends_the_run_and_keeps_what_it_said(tmp_path: Path) -> None:
@@ -95,19 +95,19 @@ async def test_the_last_try_ends_the_run_and_keeps_what_it_said(tmp_path: Path) 
     model = ScriptedModel(
         [[Say("one"), Fail(BUSY)], [Say("two"), Fail(BUSY)], [Say("three"), Fail(BUSY)], [Say("next")]]
     )
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.ERROR, "three")
         assert complete.error == "The provider is busy: Overloaded, come back later."
-        assert len(retries(boat)) == 2
-        _, answer = await boat.messages()
+        assert len(retries(running)) == 2
+        _, answer = await running.messages()
         assert answer.parts[0] == TextPart(text="three")
         assert finish_of(answer).reason is FinishReason.ERROR
-        await boat.submit("next", "r2")
-        assert (await boat.completed("r2")).text == "next"
+        await running.submit("next", "r2")
+        assert (await running.completed("r2")).text == "next"
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_every_step_has_its_own_tries(tmp_path: Path) -> None:
@@ -115,12 +115,12 @@ async def test_every_step_has_its_own_tries(tmp_path: Path) -> None:
     model = ScriptedModel(
         [[Fail(BUSY)], [Fail(BUSY)], [CallTool("look")], [Fail(BUSY)], [Say("lost"), Fail(BUSY)], [Say("done")]]
     )
-    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
-        await boat.submit("go", "r1")
-        assert (await boat.completed("r1")).text == "done"
-        assert len(retries(boat)) == 4
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as running:
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "done"
+        assert len(retries(running)) == 4
         check_requests(model.requests)
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_a_wait_the_provider_asks_for_is_kept_within_the_limit(tmp_path: Path) -> None:
@@ -129,25 +129,25 @@ async def test_a_wait_the_provider_asks_for_is_kept_within_the_limit(tmp_path: P
     gate = Gate()
     model = ScriptedModel([[Fail(asked)], [Pause(gate), Say("soon enough")]])
     config = '{"titles": false, "retry": {"base_s": 0, "max_s": 0.1, "attempts": 2}}'
-    async with launch(tmp_path, model, config=config) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model, config=config) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        assert [event.message for event in retries(boat)] == ["Rate limited. Retrying in 0.1 s (2 of 2)."]
+        assert [event.message for event in retries(running)] == ["Rate limited. Retrying in 0.1 s (2 of 2)."]
         gate.open()
-        assert (await boat.completed("r1")).text == "soon enough"
-        await check_ends(boat)
+        assert (await running.completed("r1")).text == "soon enough"
+        await check_ends(running)
 
 
 async def test_prompts_that_come_during_a_retry_wait_their_turn(tmp_path: Path) -> None:
     """T7, L8: the session is busy all the while, and the retried request is the same as the first."""
     gate = Gate()
     model = ScriptedModel([[Say("lost"), Fail(BUSY)], [Pause(gate), Say("one")], [Say("two")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("A", "a")
+    async with launch(tmp_path, model) as running:
+        await running.submit("A", "a")
         await gate.reached()
-        await boat.submit("B", "b")
-        await boat.watcher.in_state("b", "queued")
+        await running.submit("B", "b")
+        await running.watcher.in_state("b", "queued")
         gate.open()
-        assert (await boat.completed("b")).text == "two"
+        assert (await running.completed("b")).text == "two"
         assert model.requests[0] == model.requests[1]
-        await check_ends(boat)
+        await check_ends(running)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import launch
 from checks import check_requests
 from crash import crashed
+from running_app import launch
 from scenario import Parts, Scene, call, open_scenario
 
 from longboat.errors import BadInput, ChangeNotFound, RevertConflict, SessionBusy, UndoConflict
@@ -36,13 +36,13 @@ WITH_TWENTY = LINES.replace("\n20\n", "\ntwenty\n")
 
 
 async def changed(scene: Scene, **more: Any) -> tuple[ChangedFile, ...]:
-    return (await scene.workspace.review.changes(session_id=scene.boat.session_id, run_id=None, **more)).items
+    return (await scene.workspace.review.changes(session_id=scene.running.session_id, run_id=None, **more)).items
 
 
 async def revert(scene: Scene, path: str, hunks: tuple[int, ...] | None = None, by: str | None = "vera") -> Reverted:
     (file,) = await changed(scene, path=path)
     wanted = Revert(path=path, digest=file.digest, hunks=hunks, client_id=by)
-    return await scene.workspace.revert(scene.boat.session_id, wanted)
+    return await scene.workspace.revert(scene.running.session_id, wanted)
 
 
 async def test_a_file_that_was_edited_often_is_one_row_also_if_somebody_else_edited_it_in_between(
@@ -64,7 +64,7 @@ async def test_a_file_that_was_edited_often_is_one_row_also_if_somebody_else_edi
         assert (file.runs, file.by, file.others, file.hunks) == (("r1", "r2"), ("anna", "ben"), True, 2)
         assert "by hand" not in file.diff
         assert [line for line in file.diff.splitlines()[2:] if line[0] in "+-"] == ["-3", "+drei", "-20", "+twenty"]
-        assert len((await scene.workspace.browse.diff(session_id=scene.boat.session_id, run_id=None)).items) == 2
+        assert len((await scene.workspace.browse.diff(session_id=scene.running.session_id, run_id=None)).items) == 2
         (first,) = (await scene.workspace.review.changes(session_id=None, run_id="r1")).items
         assert (first.runs, first.by) == (("r1",), ("anna",))
         (brief,) = await changed(scene, diffs=False)
@@ -80,7 +80,7 @@ async def test_a_hunk_is_undone_by_a_person_recorded_announced_and_told_with_the
     parts: list[list[Any]] = [TWO, [Say("done")], [Say("understood")], [Say("again")]]
     async with open_scenario(tmp_path, parts, files=FILES) as scene:
         await scene.turn("change", "r1")
-        before = await scene.boat.messages()
+        before = await scene.running.messages()
         done = await revert(scene, "a.txt", (0,))
         assert scene.read("a.txt") == WITH_TWENTY
         assert (done.path, done.run_id, done.additions, done.deletions) == ("a.txt", "r1", 1, 1)
@@ -89,7 +89,7 @@ async def test_a_hunk_is_undone_by_a_person_recorded_announced_and_told_with_the
         await scene.watcher.until(lambda _: len(scene.watcher.of("file")) == 2)
         event = scene.watcher.of("file")[-1]
         assert (event.path, event.by, event.run_id) == ("a.txt", "vera", "r1")
-        assert await scene.boat.messages() == before
+        assert await scene.running.messages() == before
         for prompt, run_id in (("and now?", "r2"), ("once more", "r3")):
             await scene.turn(prompt, run_id)
             texts = told(scene)
@@ -97,7 +97,7 @@ async def test_a_hunk_is_undone_by_a_person_recorded_announced_and_told_with_the
             assert "a.txt (1 of 2 hunks)" in texts[1][0]
             assert texts[1][1] == "and now?"
         assert told(scene)[2] == ["once more"]
-        prompts = [message for message in await scene.boat.messages() if message.role is Role.USER]
+        prompts = [message for message in await scene.running.messages() if message.role is Role.USER]
         assert [len(message.parts) for message in prompts] == [1, 1, 1]
         check_requests(scene.model.requests)
 
@@ -114,7 +114,7 @@ async def test_a_note_outlives_an_undo_of_the_turn_that_it_was_told_to(tmp_path:
         await scene.turn("change", "r1")
         await revert(scene, "a.txt", (0,))
         await scene.turn("hear", "r2")
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         await scene.turn("hear again", "r3")
         assert "a.txt (1 of 2 hunks)" in told(scene)[1][0]
 
@@ -131,7 +131,7 @@ async def test_what_was_undone_of_a_turn_that_stands_is_told_even_if_a_later_tur
         await scene.turn("one", "r1")
         await scene.turn("two", "r2")
         await revert(scene, "a.txt", (0,))
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.read("a.txt") == LINES, "what the first turn did stays undone"
         await scene.turn("three", "r3")
         assert "a.txt (1 of 2 hunks)" in str(scene.model.requests[-1].messages)
@@ -145,10 +145,10 @@ async def test_undo_and_redo_of_the_turn_work_around_what_a_person_undid(tmp_pat
         await revert(scene, "new.txt")
         assert not (scene.path / "new.txt").exists()
         for _ in range(2):
-            assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ("a.txt",)
+            assert (await scene.workspace.undo_turn(scene.running.session_id)).files == ("a.txt",)
             assert scene.git("status", "--porcelain") == ""
             assert await changed(scene) == ()
-            await scene.workspace.redo_turn(scene.boat.session_id)
+            await scene.workspace.redo_turn(scene.running.session_id)
             assert (scene.read("a.txt"), (scene.path / "new.txt").exists()) == (WITH_TWENTY, False)
 
 
@@ -166,19 +166,19 @@ async def test_undo_of_the_second_turn_keeps_what_a_person_undid_of_the_first(tm
         await revert(scene, "a.txt", (0,))  # 3 → drei, by both
         both = scene.read("a.txt")
         assert both == WITH_TWENTY.replace("\n12\n", "\ntwelve\n")
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.read("a.txt") == WITH_TWENTY
-        await scene.workspace.redo_turn(scene.boat.session_id)
+        await scene.workspace.redo_turn(scene.running.session_id)
         assert scene.read("a.txt") == both
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         (left,) = await changed(scene)
         assert (left.hunks, left.additions) == (1, 1)
         # What is undone while a turn is undone stays undone when that is redone.
         await revert(scene, "a.txt", None)
-        await scene.workspace.redo_turn(scene.boat.session_id)
+        await scene.workspace.redo_turn(scene.running.session_id)
         assert scene.read("a.txt") == LINES.replace("\n12\n", "\ntwelve\n")
-        await scene.workspace.undo_turn(scene.boat.session_id)
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.git("status", "--porcelain") == ""
 
 
@@ -189,18 +189,18 @@ async def test_an_editor_that_was_faster_loses_nothing(tmp_path: Path) -> None:
         (scene.path / "a.txt").write_text("by hand\n")
         wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,))
         with pytest.raises(RevertConflict, match=r"a\.txt has changed since"):
-            await scene.workspace.revert(scene.boat.session_id, wanted)
+            await scene.workspace.revert(scene.running.session_id, wanted)
         assert scene.read("a.txt") == "by hand\n"
         (scene.path / "a.txt").write_text(WITH_TWO)
         with REPLACING:
-            undoing = asyncio.create_task(scene.workspace.revert(scene.boat.session_id, wanted))
+            undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
             await about_to_replace(scene.path)
             (scene.path / "a.txt").write_text("by hand\n")
         with pytest.raises(RevertConflict, match=r"a\.txt has changed since"):
             await undoing
         assert (scene.read("a.txt"), len(scene.watcher.of("file"))) == ("by hand\n", 1)
         (scene.path / "a.txt").write_text(WITH_TWO)
-        assert (await scene.workspace.revert(scene.boat.session_id, wanted)).file is not None
+        assert (await scene.workspace.revert(scene.running.session_id, wanted)).file is not None
         assert scene.read("a.txt") == WITH_TWENTY
 
 
@@ -223,7 +223,7 @@ async def test_a_session_at_work_refuses_as_for_undo(tmp_path: Path) -> None:
         with pytest.raises(SessionBusy):
             await revert(scene, "a.txt", (0,))
         gate.open()
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         await revert(scene, "a.txt", (0,))
         assert scene.read("a.txt") == WITH_TWENTY
 
@@ -236,13 +236,13 @@ async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: 
         (file,) = await changed(scene)
         wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,), client_id="vera")
         with REPLACING:
-            undoing = asyncio.create_task(scene.workspace.revert(scene.boat.session_id, wanted))
+            undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
             await about_to_replace(scene.path)
-            left = await crashed(scene.boat)
+            left = await crashed(scene.running)
         await undoing
         if not is_made:
             (scene.path / "a.txt").write_text(WITH_TWO)
-        async with launch(left, ScriptedModel([[Say("told")]]), session_id=scene.boat.session_id) as again:
+        async with launch(left, ScriptedModel([[Say("told")]]), session_id=scene.running.session_id) as again:
             (now,) = (await again.workspace.review.changes(session_id=again.session_id, run_id=None)).items
             assert now.hunks == (1 if is_made else 2)
             assert (await again.workspace.undo_turn(again.session_id)).files == ("a.txt",)
@@ -262,15 +262,15 @@ async def test_a_redo_after_a_crash_finds_out_what_became_of_an_undo_by_a_person
     async with open_scenario(tmp_path, parts, files=FILES) as scene:
         await scene.turn("one", "r1")
         await scene.turn("two", "r2")
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         (file,) = await changed(scene)
         wanted = Revert(path="a.txt", digest=file.digest, client_id="vera")
         with REPLACING:
-            undoing = asyncio.create_task(scene.workspace.revert(scene.boat.session_id, wanted))
+            undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
             await about_to_replace(scene.path)
-            left = await crashed(scene.boat)
+            left = await crashed(scene.running)
         await undoing
-        async with launch(left, ScriptedModel([]), session_id=scene.boat.session_id) as again:
+        async with launch(left, ScriptedModel([]), session_id=scene.running.session_id) as again:
             await again.workspace.redo_turn(again.session_id)
             assert scene.read("a.txt") == WITH_TWENTY
 
@@ -279,9 +279,9 @@ async def test_after_a_restart_all_of_it_is_still_known(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, [TWO, [Say("done")]], files=FILES) as scene:
         await scene.turn("change")
         await revert(scene, "a.txt", (0,))
-        left = await crashed(scene.boat)
+        left = await crashed(scene.running)
         model = ScriptedModel([[Say("told")]])
-        async with launch(left, model, session_id=scene.boat.session_id) as again:
+        async with launch(left, model, session_id=scene.running.session_id) as again:
             (file,) = (await again.workspace.review.changes(session_id=again.session_id, run_id=None)).items
             assert (file.hunks, file.undone_by) == (1, ("vera",))
             await again.submit("go on", "r9")
@@ -362,13 +362,13 @@ async def test_a_path_that_became_something_else_is_shown_as_recorded_and_never_
         assert (file.additions, file.digest) == (2, "")
         for digest in ("", before.digest):
             with pytest.raises(RevertConflict):
-                await scene.workspace.revert(scene.boat.session_id, Revert(path="a.txt", digest=digest))
+                await scene.workspace.revert(scene.running.session_id, Revert(path="a.txt", digest=digest))
 
 
 async def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, [TWO, [Say("done")]], files=FILES) as scene:
         await scene.turn("change")
-        session_id = scene.boat.session_id
+        session_id = scene.running.session_id
         for path in ("b.txt", "../a.txt", "/etc/passwd", "nothing"):
             with pytest.raises(ChangeNotFound):
                 await scene.workspace.revert(session_id, Revert(path=path, digest="x"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import watch
+from running_app import watch
 from scenario import call, open_scenario
 
 from longboat.config.jsonc import parse
@@ -38,7 +38,7 @@ async def test_a_refusal_with_its_reason_leads_the_model_another_way(tmp_path: P
         question = (await scene.watcher.until(lambda event: event.type == "question_request")).payload
         assert question.choices == ("none", "all")
         await scene.workspace.asks.answer_question(question.id, AnswerQuestion(answer=("none",), client_id="other"))
-        assert (await scene.boat.completed("r1")).text == "Then it stays."
+        assert (await scene.running.completed("r1")).text == "Then it stays."
         refused, answered = scene.results()
         assert (refused.is_error, "build is not yours" in refused.content) == (True, True)
         assert (answered.is_error, "none" in answered.content) == (False, True)
@@ -52,7 +52,7 @@ async def test_what_is_granted_for_the_session_is_not_asked_again_there_but_is_e
     async with open_scenario(tmp_path, steps) as scene:
         await scene.start("touch twice", ask=True)
         await scene.answer(await scene.asked(), SESSION)
-        assert (await scene.boat.completed("r1")).outcome is Outcome.END_TURN
+        assert (await scene.running.completed("r1")).outcome is Outcome.END_TURN
         assert (await scene.turn("and again", "r2", ask=True)).outcome is Outcome.END_TURN
         assert len(scene.watcher.of("permission_request")) == 1
         assert "permissions" not in parse(scene.read("longboat.json"))
@@ -61,7 +61,7 @@ async def test_what_is_granted_for_the_session_is_not_asked_again_there_but_is_e
         ask = await scene.asked(2)
         assert ask.session_id == other.id
         await scene.answer(ask, DENY)
-        assert (await scene.boat.completed("r3")).text == "not here"
+        assert (await scene.running.completed("r3")).text == "not here"
         await scene.check()
 
 
@@ -83,7 +83,7 @@ async def test_what_is_always_granted_is_written_to_the_project_and_holds_in_eve
         await scene.start("touch", ask=True)
         ask = await scene.asked()
         await scene.answer(ask, ALWAYS)
-        assert (await scene.boat.completed("r1")).text == "one"
+        assert (await scene.running.completed("r1")).text == "one"
         assert parse(scene.read("longboat.json")) == {**before, "permissions": {"allow": list(ask.grant)}}
         standing = review(scene.path, environ=os.environ, user_dir=a_home_of_its_own).standing
         assert standing is Standing.TRUSTED
@@ -92,10 +92,10 @@ async def test_what_is_always_granted_is_written_to_the_project_and_holds_in_eve
         assert len(scene.watcher.of("permission_request")) == 1
         await scene.start("something else", "r3", ask=True)
         await scene.answer(await scene.asked(2), DENY)
-        await scene.boat.completed("r3")
+        await scene.running.completed("r3")
         await scene.check()
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).run_id == "r3"
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ()
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).run_id == "r3"
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).files == ()
         assert "permissions" in parse(scene.read("longboat.json"))
 
 
@@ -118,7 +118,7 @@ async def test_the_whole_of_bash_does_not_reach_outside_until_somebody_grants_ju
         assert any(part.why for part in ask.parts)
         assert [part.rule for part in ask.parts if part.text in ("ls", "touch made")] == ["bash"]
         await scene.answer(ask, answer)
-        assert (await scene.boat.completed("r1")).text == "seen"
+        assert (await scene.running.completed("r1")).text == "seen"
         assert len(scene.watcher.of("permission_request")) == 1
         allowed = parse(scene.read("longboat.json"))["permissions"]["allow"]
         assert set(allowed) == {"bash", *(ask.grant if answer is ALWAYS else ())}
@@ -135,7 +135,7 @@ async def test_a_write_to_who_knows_where_can_only_be_allowed_once(tmp_path: Pat
             with pytest.raises(BadInput, match="only be allowed once"):
                 await scene.answer(ask, answer)
         await scene.answer(ask, DENY)
-        assert (await scene.boat.completed("r1")).text == "seen"
+        assert (await scene.running.completed("r1")).text == "seen"
 
 
 async def test_who_attaches_later_sees_the_ask_answers_it_and_the_first_sees_who_did(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_who_attaches_later_sees_the_ask_answers_it_and_the_first_sees_who
             with pytest.raises(AlreadyAnswered, match="ben"):
                 await scene.answer(ask, DENY, by="ann")
             assert (await ben.completed("r1")).text == "written"
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         (told,) = scene.watcher.of("permission_notification")
         assert (told.id, told.answer, told.answered_by) == (ask.id, ONCE, "ben")
         async with watch(scene.workspace, client_id="late") as late:
@@ -186,7 +186,7 @@ async def test_leave_for_everything_is_of_one_run_and_does_not_reach_what_a_rule
         ask = await scene.asked()
         assert ask.argument == "touch later"
         await scene.answer(ask, DENY)
-        await scene.boat.completed("r2")
+        await scene.running.completed("r2")
         await scene.check()
 
 
@@ -199,7 +199,7 @@ async def test_an_always_that_cannot_be_written_is_still_a_yes(tmp_path: Path) -
         # Somebody is in the middle of editing the file.
         (scene.path / "longboat.json").write_text(json.dumps({"titles": False})[:-1])
         await scene.answer(ask, ALWAYS)
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert (scene.path / "made").exists(), scene.results()
         await scene.check()
 
@@ -224,7 +224,7 @@ async def test_a_granted_command_does_not_carry_another_along(tmp_path: Path) ->
             ask = await scene.asked(nth)
             assert ask.argument == command
             await scene.workspace.asks.answer_permission(ask.id, AnswerPermission(answer=DENY))
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert not (scene.path / "more").exists()
         await scene.check()
 
@@ -247,6 +247,6 @@ async def test_a_call_that_ends_leaves_the_ask_of_another_run_with_the_same_id_a
         assert (await scene.turn("look", "r2", ask=True, session_id=other.id)).text == "look done"
         assert await scene.workspace.asks.permissions() == (ask,)
         await scene.answer(ask, ONCE)
-        assert (await scene.boat.completed("r1")).text == "write done"
+        assert (await scene.running.completed("r1")).text == "write done"
         assert scene.read("a.txt") == "a"
         await scene.check()

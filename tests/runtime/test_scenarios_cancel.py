@@ -96,7 +96,7 @@ async def test_at_any_instant_of_an_edit_the_file_is_whole_and_undo_knows_of_it(
             assert complete.outcome is Outcome.CANCELED
             assert len(scene.watcher.of("file")) == (seen[-1] == "two\n")
             await scene.check()
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
             assert scene.read("a.txt") == "one\n"
     assert seen == ["one\n", "two\n", "two\n"]
 
@@ -165,7 +165,7 @@ async def test_in_sub_agents_their_shells_and_asks_end_with_them(tmp_path: Path)
     async with open_scenario(tmp_path, Parts(parts), files=files, config=config) as scene:
         await scene.start("share the work", ask=True)
         ask = await scene.asked()
-        assert (ask.parent_session_id, ask.parent_run_id) == (scene.boat.session_id, "r1")
+        assert (ask.parent_session_id, ask.parent_run_id) == (scene.running.session_id, "r1")
         assert ask.argument == "touch made"
         pids = pids_in(await scene.showing("ready"))
         assert len(pids) == 3
@@ -198,7 +198,7 @@ async def test_at_any_instant_of_sending_sub_agents_none_works_on_after_its_pare
                 await asyncio.sleep(0)
             await scene.cancel()
             order = [end.run_id for end in scene.watcher.of("run_complete")]
-            children = [run.run_id for run in await scene.boat.ledger() if run.run_id != "r1"]
+            children = [run.run_id for run in await scene.running.ledger() if run.run_id != "r1"]
             assert sorted(order) == sorted(["r1", *children])
             assert order[-1] == "r1", f"a child went on after its parent, {turns} turns of the loop after the call"
             await scene.check()

@@ -49,12 +49,12 @@ async def test_a_hook_changes_the_input_and_what_is_asked_is_the_changed_one(tmp
         ask = await scene.asked()
         assert ask.argument == "touch safe"
         await scene.workspace.asks.answer_permission(ask.id, AnswerPermission(answer=PermissionAnswer.ONCE))
-        assert (await scene.boat.completed("r1")).outcome is Outcome.END_TURN
+        assert (await scene.running.completed("r1")).outcome is Outcome.END_TURN
         assert [(scene.path / name).exists() for name in ("safe", "risky")] == [True, False]
         assert "made safer" in scene.fine()[0]
         (told,) = heard(scene.path)
         assert (told["event"], told["tool"], told["input"]) == ("before_tool", "bash", {"command": "touch risky"})
-        assert (told["run_id"], told["session_id"]) == ("r1", scene.boat.session_id)
+        assert (told["run_id"], told["session_id"]) == ("r1", scene.running.session_id)
         await scene.check()
 
 
@@ -221,7 +221,7 @@ async def test_a_sub_agent_of_the_project_has_its_own_prompt_and_tools_and_no_mo
         assert scene.read("a.py") == "x = 1\n"
         assert not (scene.path / "made").exists()
         sessions = (await scene.workspace.ledger.sessions(limit=10, after=None)).items
-        assert sorted(s.parent_id or "" for s in sessions) == ["", *[scene.boat.session_id] * 2]
+        assert sorted(s.parent_id or "" for s in sessions) == ["", *[scene.running.session_id] * 2]
         await scene.check()
 
 

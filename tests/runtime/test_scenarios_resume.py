@@ -35,7 +35,7 @@ async def test_of_three_calls_one_done_one_asked_one_not_begun_the_last_two_are_
         await scene.start("make three", ask=True)
         ask = await scene.asked()
         assert ask.argument == "mkdir b"
-        async with restarted(scene.boat, after, config=json.dumps(config)) as again:
+        async with restarted(scene.running, after, config=json.dumps(config)) as again:
             assert await again.workspace.asks.permissions() == (ask,)
             once = AnswerPermission(answer=PermissionAnswer.ONCE)
             await again.workspace.asks.answer_permission(ask.id, once)
@@ -59,7 +59,7 @@ async def test_a_call_that_was_being_made_is_not_made_again(tmp_path: Path) -> N
         await scene.start("hold")
         await gate.reached()
         second = ScriptedTool("hold")
-        async with restarted(scene.boat, after, config=json.dumps(RESUME), tools=[second]) as again:
+        async with restarted(scene.running, after, config=json.dumps(RESUME), tools=[second]) as again:
             assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.END_TURN
             assert list(second.calls) == []
             await check_log(again)
@@ -103,7 +103,7 @@ async def test_an_ask_of_an_interrupted_run_is_withdrawn_although_the_store_refu
         await scene.start("make one", ask=True)
         await scene.asked()
         store = Refusing(monkeypatch, 1)
-        async with restarted(scene.boat, ScriptedModel([])) as again:
+        async with restarted(scene.running, ScriptedModel([])) as again:
             assert store.refused.is_set()
             assert (await again.workspace.run("r1")).outcome is Outcome.INTERRUPTED
             assert await again.workspace.asks.permissions() == ()

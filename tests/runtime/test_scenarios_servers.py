@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import Boat, watch
 from mcp_scene import looked_for, stdio
+from running_app import RunningApp, watch
 from scenario import PLAIN, Scene, all_gone, call, is_alive, make_repository, open_scenario
 
 from longboat.config.load import user_config_file
@@ -43,7 +43,7 @@ async def test_a_turn_uses_a_real_server_and_one_that_fails_never_blocks_it(tmp_
             ask = await scene.asked(nth)
             assert ask.tool == tool
             await scene.answer(ask, PermissionAnswer.ONCE)
-        assert (await asyncio.wait_for(scene.boat.completed("r1"), 30)).text == "Ahoy it is."
+        assert (await asyncio.wait_for(scene.running.completed("r1"), 30)).text == "Ahoy it is."
         said, failed, memo, unknown = scene.results()
         assert (said.content, said.is_error) == ("ahoy", False)
         assert (failed.is_error, "aground" in failed.content) == (True, True)
@@ -59,10 +59,10 @@ async def test_a_turn_uses_a_real_server_and_one_that_fails_never_blocks_it(tmp_
 async def neighbour(scene: Scene, directory: Path, config: dict[str, Any]) -> AsyncIterator[Scene]:
     """Another workspace of the same server."""
     make_repository(directory, {"longboat.json": json.dumps({**PLAIN, **config})})
-    workspace, _ = await scene.boat.app.join(str(directory), None)
+    workspace, _ = await scene.running.app.join(str(directory), None)
     session_id = (await workspace.create_session(CreateSession())).id
     async with watch(workspace) as watcher, watch(workspace, client_id="other") as other:
-        yield Scene(Boat(scene.boat.app, workspace, session_id, watcher), scene.model, other)
+        yield Scene(RunningApp(scene.running.app, workspace, session_id, watcher), scene.model, other)
 
 
 @pytest.mark.usefixtures("awaited_servers")
@@ -105,13 +105,13 @@ async def test_two_workspaces_share_no_job_no_server_no_grant_and_no_event(tmp_p
             assert pids[0] != pids[1]
             await one.start("touch", "touch", ask=True)
             await one.answer(await one.asked(), PermissionAnswer.ALWAYS)
-            assert (await one.boat.completed("touch")).outcome is Outcome.END_TURN
+            assert (await one.running.completed("touch")).outcome is Outcome.END_TURN
             await two.start("touch", "touch", ask=True)
             await two.answer(await two.asked(), PermissionAnswer.DENY)
-            await two.boat.completed("touch")
+            await two.running.completed("touch")
             assert [(scene.path / "made").exists() for scene in (one, two)] == [True, False]
             assert {event.payload.id for event in two.watcher.events if event.type == "session"} == {
-                two.boat.session_id
+                two.running.session_id
             }
             assert two.watcher.of("job") == []
             await two.check()
@@ -129,17 +129,17 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
     steps: list[list[Any]] = [[serve], [Say("one")], [serve], [Say("two")]]
     async with open_scenario(tmp_path, steps, detach_grace_s=0.0) as scene:
         await scene.turn("serve", "r1")
-        app, closing = scene.boat.app, scene.workspace
+        app, closing = scene.running.app, scene.workspace
         for client in ("watcher", "other"):
             await closing.presence.release(client)
         await looked_for(lambda: closing.closing)
         again, _ = await app.join(str(scene.path), None)
         assert again is not closing
         async with watch(again) as watcher:
-            boat = Boat(app, again, scene.boat.session_id, watcher)
-            await boat.submit("serve", "r2", approve=Approve.ALL)
-            await boat.completed("r2")
-            old, new = (int(part.content.split()[0]) for part in scene_results(await boat.messages()))
+            running = RunningApp(app, again, scene.running.session_id, watcher)
+            await running.submit("serve", "r2", approve=Approve.ALL)
+            await running.completed("r2")
+            old, new = (int(part.content.split()[0]) for part in scene_results(await running.messages()))
             assert (is_alive(old), is_alive(new)) == (False, True)
             (job,) = again.tools.jobs_shown()
             assert job.state == "running"

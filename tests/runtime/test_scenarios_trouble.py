@@ -120,8 +120,8 @@ async def test_a_provider_that_fails_for_good_ends_the_run_with_an_error_and_the
         assert not (scene.path / "nev").exists()
         assert (await scene.turn("go on", "r2")).text == "Back again."
         await scene.check()
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).run_id == "r2"
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ("a.txt",)
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).run_id == "r2"
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).files == ("a.txt",)
         assert not (scene.path / "a.txt").exists()
 
 

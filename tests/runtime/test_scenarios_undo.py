@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from boat import launch, unprivileged
 from crash import crashed, restarted
+from running_app import launch, unprivileged
 from scenario import Parts, call, open_scenario
 
 from longboat.errors import NothingToUndo, UndoConflict
@@ -35,14 +35,14 @@ async def test_undo_refuses_where_a_person_changed_a_file_since_says_which_and_t
         await scene.check()
         (scene.path / "b.txt").write_text("two\nby hand\n")
         with pytest.raises(UndoConflict, match=r"b\.txt") as refused:
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
         assert "a.txt" not in refused.value.message
         assert (scene.read("a.txt"), scene.read("b.txt")) == ("two\n", "two\nby hand\n")
-        assert len(await scene.boat.messages()) == 4
+        assert len(await scene.running.messages()) == 4
         (scene.path / "b.txt").write_text("two\n")
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ("a.txt", "b.txt")
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).files == ("a.txt", "b.txt")
         assert scene.git("status", "--porcelain") == ""
-        assert await scene.boat.messages() == ()
+        assert await scene.running.messages() == ()
 
 
 async def test_undo_leaves_other_sessions_and_people_alone(tmp_path: Path) -> None:
@@ -57,10 +57,10 @@ async def test_undo_leaves_other_sessions_and_people_alone(tmp_path: Path) -> No
         await scene.turn("yours", "r2", session_id=other)
         (scene.path / "c.txt").write_text("by hand\n")
         await scene.check()
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ("a.txt",)
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).files == ("a.txt",)
         assert [scene.read(name) for name in FILES] == ["one\n", "yours\n", "by hand\n"]
-        assert len(await scene.boat.messages(other)) == 4
-        await scene.workspace.redo_turn(scene.boat.session_id)
+        assert len(await scene.running.messages(other)) == 4
+        await scene.workspace.redo_turn(scene.running.session_id)
         assert [scene.read(name) for name in FILES] == ["mine\n", "yours\n", "by hand\n"]
 
 
@@ -74,10 +74,10 @@ async def test_undo_of_a_file_that_another_session_changed_after_is_refused(tmp_
         await scene.turn("mine", "r1")
         await scene.turn("yours", "r2", session_id=other)
         with pytest.raises(UndoConflict, match=r"a\.txt"):
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
         await scene.workspace.undo_turn(other)
         assert scene.read("a.txt") == "mine\n"
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.git("status", "--porcelain") == ""
 
 
@@ -99,10 +99,10 @@ async def test_undo_of_a_run_takes_back_what_its_sub_agents_changed(tmp_path: Pa
         assert [scene.read(name) for name in FILES] == ["left\n", "right\n", "top\n"]
         assert {change.run_id for change in scene.watcher.of("file")} == {"r1"}
         await scene.check()
-        undone = await scene.workspace.undo_turn(scene.boat.session_id)
+        undone = await scene.workspace.undo_turn(scene.running.session_id)
         assert sorted(undone.files) == ["a.txt", "b.txt", "c.txt", "new.txt"]
         assert scene.git("status", "--porcelain") == ""
-        redone = await scene.workspace.redo_turn(scene.boat.session_id)
+        redone = await scene.workspace.redo_turn(scene.running.session_id)
         assert sorted(redone.files) == ["a.txt", "b.txt", "c.txt", "new.txt"]
         assert [scene.read(name) for name in (*FILES, "new.txt")] == ["left\n", "right\n", "top\n", "n\n"]
 
@@ -117,16 +117,16 @@ async def test_a_new_prompt_after_an_undo_starts_from_there_and_redo_is_over(tmp
     ]
     async with open_scenario(tmp_path, steps, files=FILES) as scene:
         await scene.turn("make it two", "r1")
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert (await scene.turn("make it three", "r2")).text == "three it is"
         assert "two" not in str(scene.model.requests[-1].messages)
         assert scene.read("a.txt") == "three\n"
         with pytest.raises(NothingToUndo):
-            await scene.workspace.redo_turn(scene.boat.session_id)
+            await scene.workspace.redo_turn(scene.running.session_id)
         assert scene.read("a.txt") == "three\n"
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         with pytest.raises(NothingToUndo):
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.git("status", "--porcelain") == ""
 
 
@@ -140,7 +140,7 @@ async def test_after_an_undo_an_edit_needs_a_fresh_look_at_the_file(tmp_path: Pa
     ]
     async with open_scenario(tmp_path, steps, files=FILES) as scene:
         await scene.turn("two", "r1")
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         await scene.turn("three", "r2")
         last = scene.results()[-1]
         assert (last.is_error, "View it again" in last.content) == (True, True)
@@ -162,9 +162,9 @@ async def test_several_changes_of_one_file_are_one_in_the_end(tmp_path: Path) ->
         scene.fine()
         await scene.check()
         for _ in range(2):
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
             assert (scene.read("run.sh"), (scene.path / "deep/new.sh").exists()) == ("one\n", False)
-            await scene.workspace.redo_turn(scene.boat.session_id)
+            await scene.workspace.redo_turn(scene.running.session_id)
             assert (scene.read("run.sh"), scene.read("deep/new.sh")) == ("three\n", "2\n")
         assert os.access(scene.path / "run.sh", os.X_OK)
 
@@ -176,7 +176,7 @@ async def test_undo_of_a_canceled_run_takes_back_what_it_had_done(tmp_path: Path
         await scene.showing("on")
         assert (await scene.cancel()).outcome is Outcome.CANCELED
         await scene.check()
-        assert (await scene.workspace.undo_turn(scene.boat.session_id)).files == ("a.txt",)
+        assert (await scene.workspace.undo_turn(scene.running.session_id)).files == ("a.txt",)
         assert scene.git("status", "--porcelain") == ""
 
 
@@ -192,9 +192,9 @@ async def test_undo_refuses_where_a_person_changed_a_file_between_two_edits_of_t
         await scene.turn("edit twice")
         scene.fine()
         with pytest.raises(UndoConflict, match=r"during the turn.*: a\.txt\."):
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
         assert (scene.read("a.txt"), scene.read("b.txt")) == ("three\nby hand\n", "two\n")
-        assert len(await scene.boat.messages()) == 8
+        assert len(await scene.running.messages()) == 8
 
 
 def _pipe(path: Path) -> None:
@@ -242,7 +242,7 @@ async def test_undo_refuses_a_path_that_became_something_else_and_never_waits_fo
         become(scene.path / "new/n.txt")
         before = scene.git("status", "--porcelain", "--untracked-files=all")
         with pytest.raises(UndoConflict, match=r": new/n\.txt\."):
-            await scene.workspace.undo_turn(scene.boat.session_id)
+            await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.read("a.txt") == "two\n"
         assert scene.git("status", "--porcelain", "--untracked-files=all") == before
         assert (await scene.turn("again", "r2")).text == "again"
@@ -254,13 +254,13 @@ async def test_a_file_that_a_person_writes_while_undo_works_stays_and_all_others
     async with open_scenario(tmp_path, steps, files=FILES) as scene:
         await scene.turn("edit both")
         with REPLACING:
-            undo = asyncio.create_task(scene.workspace.undo_turn(scene.boat.session_id))
+            undo = asyncio.create_task(scene.workspace.undo_turn(scene.running.session_id))
             await _about_to_replace(scene.path)
             (scene.path / "b.txt").write_text("by hand\n")
         with pytest.raises(UndoConflict, match=r": b\.txt\."):
             await undo
         assert (scene.read("a.txt"), scene.read("b.txt")) == ("two\n", "by hand\n")
-        assert len(await scene.boat.messages()) == 4
+        assert len(await scene.running.messages()) == 4
         assert not list(scene.path.glob(".longboat-*"))
 
 
@@ -302,12 +302,12 @@ async def test_a_crash_right_before_a_change_leaves_nothing_to_undo(tmp_path: Pa
         with REPLACING:
             await scene.start("edit")
             await _about_to_replace(scene.path)
-            async with restarted(scene.boat, ScriptedModel([])) as again:
+            async with restarted(scene.running, ScriptedModel([])) as again:
                 page = await again.workspace.browse.diff(session_id=again.session_id, run_id=None)
                 assert page.items == ()
                 assert (await again.workspace.undo_turn(again.session_id)).files == ()
                 assert scene.watcher.of("file") == []
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert scene.read("a.txt") == "two\n"
 
 
@@ -317,9 +317,9 @@ async def test_a_crash_right_after_a_change_does_not_hide_it_from_undo(tmp_path:
         with REPLACING:
             await scene.start("edit")
             await _about_to_replace(scene.path)
-            left = await crashed(scene.boat)
-        await scene.boat.completed("r1")
-        async with launch(left, ScriptedModel([]), session_id=scene.boat.session_id) as again:
+            left = await crashed(scene.running)
+        await scene.running.completed("r1")
+        async with launch(left, ScriptedModel([]), session_id=scene.running.session_id) as again:
             assert (await again.workspace.undo_turn(again.session_id)).files == ("a.txt",)
             assert scene.read("a.txt") == "one\n"
             assert (await again.workspace.redo_turn(again.session_id)).files == ("a.txt",)
@@ -335,7 +335,7 @@ async def test_a_change_that_could_not_be_made_leaves_no_record(tmp_path: Path) 
             await scene.start("edit")
             await _about_to_replace(scene.path)
             (scene.path / "a.txt").write_text("by hand\n")
-        await scene.boat.completed("r1")
+        await scene.running.completed("r1")
         assert [result.is_error for result in scene.results()] == [False, True, False, False]
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.read("a.txt") == "by hand\n"

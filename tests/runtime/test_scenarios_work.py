@@ -130,7 +130,7 @@ async def test_a_name_is_changed_across_files_by_a_language_server(
         ]
         assert [event.state for event in scene.watcher.of("lsp_event")][:2] == ["starting", "ready"]
         await scene.check()
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         assert scene.git("status", "--porcelain", "--", "*.py") == ""
 
 
@@ -166,6 +166,6 @@ async def test_a_module_is_written_with_its_tests(tmp_path: Path) -> None:
             ["completed", "completed"],
         ]
         await scene.check()
-        await scene.workspace.undo_turn(scene.boat.session_id)
+        await scene.workspace.undo_turn(scene.running.session_id)
         left = scene.git("status", "--porcelain", "--untracked-files=all", "--", "*.py")
         assert left == "", left

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from boat import launch
+from running_app import launch
 from server_harness import serve_in
 
 from longboat.testing import ScriptedModel
@@ -23,11 +23,11 @@ planted = pytest.mark.shows_secrets("provider key", reason="planted, to see that
 async def test_a_key_that_a_prompt_brings_back_is_found_in_events_and_messages(
     tmp_path: Path, no_secret_comes_out: Listener
 ) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        await boat.submit(f"my key is {KEY}", "r1")
-        await boat.completed("r1")
-        await boat.messages()
-        await boat.ledger()
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        await running.submit(f"my key is {KEY}", "r1")
+        await running.completed("r1")
+        await running.messages()
+        await running.ledger()
     assert no_secret_comes_out.leaks == {"provider key": {"an event", "the messages", "the runs"}}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from boat import launch
+from running_app import launch
 from server_harness import refusal, serve_in
 
 from longboat.client import Client, SyncClient
@@ -51,14 +51,14 @@ async def test_what_is_no_id_or_a_name_of_a_route_is_refused(tmp_path: Path, wro
 
 
 async def test_two_who_ask_for_one_id_at_once_get_one_session_and_one_event(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel([])) as boat:
+    async with launch(tmp_path, ScriptedModel([])) as running:
         wanted = CreateSession(session_id="mine")
-        both = await asyncio.gather(*(boat.workspace.open_session(wanted) for _ in range(2)))
+        both = await asyncio.gather(*(running.workspace.open_session(wanted) for _ in range(2)))
         assert sorted(new for _, new in both) == [False, True]
         assert {session.id for session, _ in both} == {"mine"}
-        last = await boat.workspace.create_session(CreateSession())
-        await boat.watcher.until(lambda event: event.type == "session" and event.payload.id == last.id)
-        assert [session.id for session in boat.watcher.of("session")].count("mine") == 1
+        last = await running.workspace.create_session(CreateSession())
+        await running.watcher.until(lambda event: event.type == "session" and event.payload.id == last.id)
+        assert [session.id for session in running.watcher.of("session")].count("mine") == 1
 
 
 async def test_a_deleted_session_leaves_its_id_free(tmp_path: Path) -> None:

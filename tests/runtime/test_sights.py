@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import Boat, launch
+from running_app import RunningApp, launch
 
 from longboat.errors import BadInput, RunNotFound, SessionNotFound
 from longboat.runtime.archive.net_changes import NetChange, net_changes, unified_diff
@@ -37,31 +37,31 @@ def make_tree(root: Path) -> None:
 
 
 async def test_a_directory_is_listed_without_what_git_ignores(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        make_tree(boat.workspace.directory)
-        page = await boat.workspace.browse.files(".", everything=False)
+    async with launch(tmp_path, ScriptedModel()) as running:
+        make_tree(running.workspace.directory)
+        page = await running.workspace.browse.files(".", everything=False)
         assert (page.path, page.complete) == (".", True)
         assert [(item.path, item.kind) for item in page.items] == [
             ("away", FileKind.LINK),
             ("longboat.json", FileKind.FILE),
             ("src", FileKind.DIRECTORY),
         ]
-        below = await boat.workspace.browse.files("src", everything=False)
+        below = await running.workspace.browse.files("src", everything=False)
         assert [(item.name, item.path, item.size) for item in below.items] == [
             ("domain.py", "src/domain.py", 0),
             ("main.py", "src/main.py", 6),
         ]
-        everything = await boat.workspace.browse.files(".", everything=True)
+        everything = await running.workspace.browse.files(".", everything=True)
         assert {".gitignore", "build"} <= {item.name for item in everything.items}
 
 
 async def test_a_large_directory_is_cut_and_says_so(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        many = boat.workspace.directory / "many"
+    async with launch(tmp_path, ScriptedModel()) as running:
+        many = running.workspace.directory / "many"
         many.mkdir()
         for number in range(MAX_ENTRIES + 1):
             (many / f"{number:05}").touch()
-        page = await boat.workspace.browse.files("many", everything=False)
+        page = await running.workspace.browse.files("many", everything=False)
         assert (len(page.items), page.complete) == (MAX_ENTRIES, False)
 
 
@@ -80,21 +80,21 @@ async def test_a_large_directory_is_cut_and_says_so(tmp_path: Path) -> None:
     ],
 )
 async def test_nothing_but_a_directory_of_the_workspace_is_listed(tmp_path: Path, path: str, code: str) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        make_tree(boat.workspace.directory)
+    async with launch(tmp_path, ScriptedModel()) as running:
+        make_tree(running.workspace.directory)
         with pytest.raises(BadInput) as refused:
-            await boat.workspace.browse.files(path, everything=True)
+            await running.workspace.browse.files(path, everything=True)
         assert refused.value.code == code
 
 
 async def test_names_are_found_by_a_part_and_by_their_letters_the_best_first(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        make_tree(boat.workspace.directory)
-        found = await boat.workspace.browse.search("main", limit=10)
+    async with launch(tmp_path, ScriptedModel()) as running:
+        make_tree(running.workspace.directory)
+        found = await running.workspace.browse.search("main", limit=10)
         assert (found.items, found.complete) == (("src/main.py", "src/domain.py"), True)
-        assert (await boat.workspace.browse.search("SRCDPY", limit=10)).items == ("src/domain.py",)
-        assert (await boat.workspace.browse.search("out.o", limit=10)).items == ()
-        cut = await boat.workspace.browse.search("", limit=1)
+        assert (await running.workspace.browse.search("SRCDPY", limit=10)).items == ("src/domain.py",)
+        assert (await running.workspace.browse.search("out.o", limit=10)).items == ()
+        cut = await running.workspace.browse.search("", limit=1)
         assert (len(cut.items), cut.complete) == (1, False)
 
 
@@ -110,11 +110,11 @@ def test_a_whole_name_is_better_than_its_beginning_than_a_part_than_a_directory_
     assert best_of("main", paths, 2) == ["deep/er/main", "src/main.py"]
 
 
-async def changed(boat: Boat) -> Path:
-    source = boat.workspace.directory / "a.txt"
+async def changed(running: RunningApp) -> Path:
+    source = running.workspace.directory / "a.txt"
     source.write_text("one\ntwo\n")
-    await boat.submit("change it", "r1", approve=Approve.ALL)
-    await boat.completed("r1")
+    await running.submit("change it", "r1", approve=Approve.ALL)
+    await running.completed("r1")
     return source
 
 
@@ -132,14 +132,14 @@ def editing() -> ScriptedModel:
 
 
 async def test_the_diff_of_a_session_draws_the_changes_of_a_file_together_and_git_takes_it(tmp_path: Path) -> None:
-    async with launch(tmp_path, editing()) as boat:
-        source = await changed(boat)
-        page = await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)
+    async with launch(tmp_path, editing()) as running:
+        source = await changed(running)
+        page = await running.workspace.browse.diff(session_id=running.session_id, run_id=None)
         assert [(item.path, item.change, item.additions, item.deletions) for item in page.items] == [
             ("b.txt", Change.CREATED, 1, 0),
             ("a.txt", Change.UPDATED, 2, 2),
         ]
-        assert page == await boat.workspace.browse.diff(session_id=None, run_id="r1")
+        assert page == await running.workspace.browse.diff(session_id=None, run_id="r1")
         source.write_text("one\ntwo\n")
         (source.parent / "b.txt").unlink()
         patch = "".join(item.diff for item in page.items)
@@ -151,27 +151,27 @@ async def test_the_diff_of_a_session_draws_the_changes_of_a_file_together_and_gi
 
 async def test_what_was_undone_is_in_no_diff_any_more_and_redo_brings_it_back(tmp_path: Path) -> None:
     """A4."""
-    async with launch(tmp_path, editing()) as boat:
-        await changed(boat)
-        before = await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)
-        await boat.workspace.undo_turn(boat.session_id)
-        assert (await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)).items == ()
-        await boat.workspace.redo_turn(boat.session_id)
-        assert await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None) == before
-        await boat.workspace.undo_turn(boat.session_id)
-        await boat.submit("something else", "r2")
-        await boat.completed("r2")
-        assert (await boat.workspace.browse.diff(session_id=boat.session_id, run_id=None)).items == ()
+    async with launch(tmp_path, editing()) as running:
+        await changed(running)
+        before = await running.workspace.browse.diff(session_id=running.session_id, run_id=None)
+        await running.workspace.undo_turn(running.session_id)
+        assert (await running.workspace.browse.diff(session_id=running.session_id, run_id=None)).items == ()
+        await running.workspace.redo_turn(running.session_id)
+        assert await running.workspace.browse.diff(session_id=running.session_id, run_id=None) == before
+        await running.workspace.undo_turn(running.session_id)
+        await running.submit("something else", "r2")
+        await running.completed("r2")
+        assert (await running.workspace.browse.diff(session_id=running.session_id, run_id=None)).items == ()
 
 
 async def test_a_diff_of_nothing_is_refused(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
+    async with launch(tmp_path, ScriptedModel()) as running:
         with pytest.raises(BadInput):
-            await boat.workspace.browse.diff(session_id=None, run_id=None)
+            await running.workspace.browse.diff(session_id=None, run_id=None)
         with pytest.raises(SessionNotFound):
-            await boat.workspace.browse.diff(session_id="nope", run_id=None)
+            await running.workspace.browse.diff(session_id="nope", run_id=None)
         with pytest.raises(RunNotFound):
-            await boat.workspace.browse.diff(session_id=None, run_id="nope")
+            await running.workspace.browse.diff(session_id=None, run_id="nope")
 
 
 def test_a_change_by_somebody_else_in_between_is_not_taken_for_ours() -> None:

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import msgspec
-from boat import Boat, launch
+from running_app import RunningApp, launch
 
 from longboat.errors import ModelError
 from longboat.models.protocol import ModelRequest
@@ -18,8 +18,8 @@ from longboat.wire.requests import CreateSession
 BIG = 100_000
 
 
-async def stats(boat: Boat, *, everywhere: bool = False, days: int = 30) -> Stats:
-    return await boat.app.stats(None if everywhere else boat.workspace.id, days=days)
+async def stats(running: RunningApp, *, everywhere: bool = False, days: int = 30) -> Stats:
+    return await running.app.stats(None if everywhere else running.workspace.id, days=days)
 
 
 async def test_what_a_run_used_is_counted_by_day_model_and_session(tmp_path: Path) -> None:
@@ -32,12 +32,12 @@ async def test_what_a_run_used_is_counted_by_day_model_and_session(tmp_path: Pat
         ],
         context_window=BIG,
     )
-    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        await boat.submit("two", "r2")
-        await boat.completed("r2")
-        found = await stats(boat)
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        await running.submit("two", "r2")
+        await running.completed("r2")
+        found = await stats(running)
         used = Usage(input_tokens=300, output_tokens=30, cost=None, unpriced_tokens=330)
         assert found.usage == used
         assert found.models == (ModelFigures(model="scripted/scripted", requests=2, usage=used),)
@@ -47,9 +47,9 @@ async def test_what_a_run_used_is_counted_by_day_model_and_session(tmp_path: Pat
         (day,) = found.days
         assert (day.usage, day.outcomes) == (used, ended)
         (session,) = found.sessions
-        assert (session.session_id, session.title, session.runs, session.requests) == (boat.session_id, "one", 1, 2)
-        assert session.usage == (await boat.workspace.session(boat.session_id)).usage
-        (stored,) = (await boat.workspace.ledger.sessions(limit=9, after=None)).items
+        assert (session.session_id, session.title, session.runs, session.requests) == (running.session_id, "one", 1, 2)
+        assert session.usage == (await running.workspace.session(running.session_id)).usage
+        (stored,) = (await running.workspace.ledger.sessions(limit=9, after=None)).items
         assert stored.context_tokens == 220, "the window holds the newest request and its answer"
         assert found.whole.p50 is not None
 
@@ -64,12 +64,12 @@ async def test_a_session_tells_what_each_of_its_runs_used(tmp_path: Path) -> Non
         ],
         context_window=BIG,
     )
-    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as running:
         for run_id in ("r1", "r2"):
-            await boat.submit(run_id, run_id)
-            await boat.completed(run_id)
-        assert await boat.workspace.ledger.usage(boat.session_id) == SessionUsage(
-            session_id=boat.session_id,
+            await running.submit(run_id, run_id)
+            await running.completed(run_id)
+        assert await running.workspace.ledger.usage(running.session_id) == SessionUsage(
+            session_id=running.session_id,
             items=(
                 RunFigures(
                     run_id="r1",
@@ -79,16 +79,16 @@ async def test_a_session_tells_what_each_of_its_runs_used(tmp_path: Path) -> Non
                 RunFigures(run_id="r2", requests=1, usage=Usage(input_tokens=7)),
             ),
         )
-        assert (await boat.workspace.ledger.usage("another")).items == ()
+        assert (await running.workspace.ledger.usage("another")).items == ()
 
 
 async def test_money_that_was_spent_stays_spent_when_its_session_is_deleted(tmp_path: Path) -> None:
     model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        await boat.workspace.delete_session(boat.session_id)
-        found = await stats(boat)
+    async with launch(tmp_path, model) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        await running.workspace.delete_session(running.session_id)
+        found = await stats(running)
         assert found.usage == Usage(input_tokens=7)
         assert [session.title for session in found.sessions] == [None]
 
@@ -96,12 +96,12 @@ async def test_money_that_was_spent_stays_spent_when_its_session_is_deleted(tmp_
 async def test_a_workspace_has_its_own_numbers_and_all_together_have_all(tmp_path: Path) -> None:
     """B7."""
     model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
         (tmp_path / "other").mkdir()
-        other, _ = await boat.app.join(str(tmp_path / "other"), None)
-        empty = await boat.app.stats(other.id, days=1)
+        other, _ = await running.app.join(str(tmp_path / "other"), None)
+        empty = await running.app.stats(other.id, days=1)
         nobody = Latency(p50=None, p90=None, p99=None, most=None)
         assert empty == Stats(
             since=empty.since,
@@ -116,31 +116,31 @@ async def test_a_workspace_has_its_own_numbers_and_all_together_have_all(tmp_pat
             asking=nobody,
             whole=nobody,
         )
-        assert (await stats(boat, everywhere=True)).usage == Usage(input_tokens=7)
+        assert (await stats(running, everywhere=True)).usage == Usage(input_tokens=7)
 
 
 async def test_numbers_of_earlier_days_and_of_imported_runs_are_left_out(tmp_path: Path) -> None:
     model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        document = await boat.workspace.archive.export(boat.session_id)
-        await boat.workspace.archive.take(msgspec.json.encode(document))
-        found = await stats(boat)
+    async with launch(tmp_path, model) as running:
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        document = await running.workspace.archive.export(running.session_id)
+        await running.workspace.archive.take(msgspec.json.encode(document))
+        found = await stats(running)
         assert found.usage == Usage(input_tokens=7)
         assert found.outcomes == (OutcomeCount(outcome=Outcome.END_TURN, runs=1),)
-        _age(boat)
-        old = await stats(boat, days=5)
+        _age(running)
+        old = await stats(running, days=5)
         assert (old.days, old.usage, old.outcomes, old.whole.p50) == ((), Usage(), (), None)
-        found = await stats(boat, days=3_650)
+        found = await stats(running, days=3_650)
         (day,) = found.days
         assert day.day == "2020-02-02"
         assert day.working == found.working, "with a single day, its latencies are those of all"
 
 
-def _age(boat: Boat) -> None:
+def _age(running: RunningApp) -> None:
     """Make what is in the store old."""
-    store = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME)
+    store = sqlite3.connect(running.app.settings.data_dir / STORE_NAME)
     with store:
         store.execute("UPDATE spendings SET day = '2020-02-02'")
         store.execute("UPDATE runs SET accepted_at = '2020-02-02' || substr(accepted_at, 11)")
@@ -150,11 +150,11 @@ def _age(boat: Boat) -> None:
 async def test_percentiles_are_those_of_the_nearest_rank(tmp_path: Path) -> None:
     """accepted → started → finished; a run that never started has no times."""
     model = ScriptedModel([[Say("ok")]] * 10, context_window=BIG)
-    async with launch(tmp_path, model) as boat:
+    async with launch(tmp_path, model) as running:
         for number in range(10):
-            await boat.submit("x", f"r{number}")
-            await boat.completed(f"r{number}")
-        store = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME)
+            await running.submit("x", f"r{number}")
+            await running.completed(f"r{number}")
+        store = sqlite3.connect(running.app.settings.data_dir / STORE_NAME)
         with store:
             for number in range(10):
                 waited, worked = f"00:00:0{number}.500000Z", f"00:01:0{number}.500000Z"
@@ -164,7 +164,7 @@ async def test_percentiles_are_those_of_the_nearest_rank(tmp_path: Path) -> None
                     (f"{day}00:00:00.000000Z", day + waited, day + worked, f"r{number}"),
                 )
         store.close()
-        found = await stats(boat)
+        found = await stats(running)
         assert found.waiting == Latency(p50=4.5, p90=8.5, p99=9.5, most=9.5)
         assert found.working == Latency(p50=60.0, p90=60.0, p99=60.0, most=60.0)
         assert found.whole == Latency(p50=64.5, p90=68.5, p99=69.5, most=69.5)
@@ -172,17 +172,17 @@ async def test_percentiles_are_those_of_the_nearest_rank(tmp_path: Path) -> None
 
 async def test_a_run_that_was_canceled_in_the_queue_counts_and_has_no_times(tmp_path: Path) -> None:
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("x"), Pause(gate)]], context_window=BIG)) as boat:
-        await boat.submit("one", "r1")
+    async with launch(tmp_path, ScriptedModel([[Say("x"), Pause(gate)]], context_window=BIG)) as running:
+        await running.submit("one", "r1")
         await gate.reached()
-        await boat.submit("two", "r2")
-        await boat.workspace.cancel_run("r2")
-        await boat.completed("r2")
-        found = await stats(boat)
+        await running.submit("two", "r2")
+        await running.workspace.cancel_run("r2")
+        await running.completed("r2")
+        found = await stats(running)
         assert found.outcomes == (OutcomeCount(outcome=Outcome.CANCELED, runs=1),)
         assert found.waiting.p50 is None
         gate.open()
-        await boat.completed("r1")
+        await running.completed("r1")
 
 
 async def test_sums_say_what_of_them_is_unknown_and_unknown_comes_last(tmp_path: Path) -> None:
@@ -195,25 +195,28 @@ async def test_sums_say_what_of_them_is_unknown_and_unknown_comes_last(tmp_path:
         ],
         context_window=BIG,
     )
-    async with launch(tmp_path, model) as boat:
-        sessions = [boat.session_id, *[(await boat.workspace.create_session(CreateSession())).id for _ in range(2)]]
+    async with launch(tmp_path, model) as running:
+        sessions = [
+            running.session_id,
+            *[(await running.workspace.create_session(CreateSession())).id for _ in range(2)],
+        ]
         for session_id in sessions:
-            await boat.submit("x", session_id, session_id=session_id)
-            await boat.completed(session_id)
-        found = await stats(boat)
+            await running.submit("x", session_id, session_id=session_id)
+            await running.completed(session_id)
+        found = await stats(running)
         assert found.usage == Usage(input_tokens=1_020, cost=0.25, unpriced_tokens=1_000)
         unknown, free, paid = sessions
         assert [each.session_id for each in found.sessions] == [paid, free, unknown]
         assert [each.usage.cost for each in found.sessions] == [0.25, 0.0, None]
-        assert (await boat.workspace.session(unknown)).usage == Usage(
+        assert (await running.workspace.session(unknown)).usage == Usage(
             input_tokens=1_000, cost=None, unpriced_tokens=1_000
         )
-        (stored,) = [each for each in await all_sessions(boat) if each.id == unknown]
+        (stored,) = [each for each in await all_sessions(running) if each.id == unknown]
         assert stored.usage.cost is None, "as the store has it"
 
 
-async def all_sessions(boat: Boat) -> tuple[Session, ...]:
-    return (await boat.workspace.ledger.sessions(limit=9, after=None)).items
+async def all_sessions(running: RunningApp) -> tuple[Session, ...]:
+    return (await running.workspace.ledger.sessions(limit=9, after=None)).items
 
 
 async def test_b18_sub_agents_are_counted_under_the_session_that_started_them(tmp_path: Path) -> None:
@@ -226,12 +229,12 @@ async def test_b18_sub_agents_are_counted_under_the_session_that_started_them(tm
             Use(input_tokens=10, cost=0.25),
         ]
 
-    async with launch(tmp_path, ScriptedModel(answer, context_window=BIG)) as boat:
-        await boat.submit("look around", "r1")
-        await boat.completed("r1")
-        (session,) = (await stats(boat)).sessions
+    async with launch(tmp_path, ScriptedModel(answer, context_window=BIG)) as running:
+        await running.submit("look around", "r1")
+        await running.completed("r1")
+        (session,) = (await stats(running)).sessions
         assert (session.session_id, session.title, session.runs, session.requests) == (
-            boat.session_id,
+            running.session_id,
             "look around",
             1,
             3,
@@ -245,18 +248,18 @@ async def test_a_session_says_how_its_last_turn_ended(tmp_path: Path) -> None:
     """Finding 13: failed sessions look like others."""
     gate = Gate()
     model = ScriptedModel([[Fail(ModelError("no"))], [Say("x"), Pause(gate)]], context_window=BIG)
-    async with launch(tmp_path, model) as boat:
-        assert (await boat.workspace.session(boat.session_id)).last_outcome is None
-        await boat.submit("one", "r1")
-        await boat.completed("r1")
-        assert (await boat.workspace.session(boat.session_id)).last_outcome is Outcome.ERROR
-        assert [session.last_outcome for session in await all_sessions(boat)] == [Outcome.ERROR]
-        assert boat.watcher.of("session")[-1].last_outcome is Outcome.ERROR, "told before the run's end"
-        await boat.submit("two", "r2")
+    async with launch(tmp_path, model) as running:
+        assert (await running.workspace.session(running.session_id)).last_outcome is None
+        await running.submit("one", "r1")
+        await running.completed("r1")
+        assert (await running.workspace.session(running.session_id)).last_outcome is Outcome.ERROR
+        assert [session.last_outcome for session in await all_sessions(running)] == [Outcome.ERROR]
+        assert running.watcher.of("session")[-1].last_outcome is Outcome.ERROR, "told before the run's end"
+        await running.submit("two", "r2")
         await gate.reached()
-        await boat.submit("three", "r3")
-        await boat.workspace.cancel_run("r3")
-        assert (await boat.workspace.session(boat.session_id)).last_outcome is Outcome.ERROR, "that was no turn"
+        await running.submit("three", "r3")
+        await running.workspace.cancel_run("r3")
+        assert (await running.workspace.session(running.session_id)).last_outcome is Outcome.ERROR, "that was no turn"
         gate.open()
-        await boat.completed("r2")
-        assert (await boat.workspace.session(boat.session_id)).last_outcome is Outcome.END_TURN
+        await running.completed("r2")
+        assert (await running.workspace.session(running.session_id)).last_outcome is Outcome.END_TURN

@@ -60,7 +60,7 @@ async def test_a_page_of_an_allowed_network_is_fetched_once_somebody_permits_it(
             assert (ask.tool, heard) == ("fetch", []), "nothing goes out before somebody says so"
             assert f"{url}/tide" in ask.title
             await scene.answer(ask, PermissionAnswer.ONCE)
-            assert (await scene.boat.completed("r1")).text == "At noon."
+            assert (await scene.running.completed("r1")).text == "At noon."
             (read,) = scene.fine()
             assert "The tide" in read
             assert "High at **noon**." in read
@@ -185,7 +185,7 @@ async def test_a_required_sandbox_that_is_not_there_refuses_and_says_what_to_do(
                 ask = await scene.asked()
                 assert "not sandboxed: bubblewrap (`bwrap`) is not installed" in ask.detail
                 await scene.answer(ask, PermissionAnswer.ONCE)
-            await scene.boat.completed("r1")
+            await scene.running.completed("r1")
             (result,) = scene.results()
             if mode == "required":
                 assert result.is_error

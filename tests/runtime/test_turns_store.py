@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
-from boat import launch
 from checks import check_ends, full_disk, locked_store
+from running_app import launch
 
 from longboat.backoff import Backoff
 from longboat.errors import StoreUnavailable
@@ -31,25 +31,25 @@ async def test_a_turn_outlives_a_store_that_fails_while_it_streams(tmp_path: Pat
     begun, middle, end = Gate(), Gate(), Gate()
     long = "x" * 30_000
     script: Step = [Say("before. "), Pause(begun), Say(long), Pause(middle), Say(" after."), Pause(end)]
-    async with launch(tmp_path, ScriptedModel([script])) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([script])) as running:
+        await running.submit("go", "r1")
         await begun.reached()
-        await boat.watcher.until(lambda event: event.type == "message_delta")
-        with failure(boat):  # type: ignore[operator]
+        await running.watcher.until(lambda event: event.type == "message_delta")
+        with failure(running):  # type: ignore[operator]
             begun.open()
             await middle.reached()
             with pytest.raises(StoreUnavailable):
-                await boat.submit("me too" * 20_000, "r2")  # more than the pages that are there have room for
-            assert boat.app.health().status == "degraded"
-            assert "".join(delta.text for delta in boat.watcher.of("message_delta")) == "before. "
-            assert (await boat.workspace.run("r1")).state is RunState.ACTIVE
+                await running.submit("me too" * 20_000, "r2")  # more than the pages that are there have room for
+            assert running.app.health().status == "degraded"
+            assert "".join(delta.text for delta in running.watcher.of("message_delta")) == "before. "
+            assert (await running.workspace.run("r1")).state is RunState.ACTIVE
         middle.open()
         await end.reached()
         end.open()
-        complete = await boat.completed("r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, f"before. {long} after.")
-        assert boat.app.health().status == "ok"
-        await check_ends(boat)
+        assert running.app.health().status == "ok"
+        await check_ends(running)
 
 
 @pytest.mark.usefixtures("quick")
@@ -57,36 +57,36 @@ async def test_a_canceled_run_whose_end_cannot_be_written_ends_once_it_can(tmp_p
     """T4, T6, E2: the cancel is on disk, its end is not: the run stays active, no second cancel hurts, it ends once."""
     gate = Gate()
     tool = ScriptedTool("look", gate=gate)
-    async with launch(tmp_path, ScriptedModel([[Say("so"), CallTool("look")], [Say("next")]]), tools=[tool]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([[Say("so"), CallTool("look")], [Say("next")]]), tools=[tool]) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        shut = await boat.held_actor()
-        cancel = asyncio.create_task(boat.workspace.cancel_run("r1"))
-        await boat.posted(1)
-        failing = locked_store(boat)
+        shut = await running.held_actor()
+        cancel = asyncio.create_task(running.workspace.cancel_run("r1"))
+        await running.posted(1)
+        failing = locked_store(running)
 
         async def fail() -> None:
             failing.__enter__()
 
-        boat.actor._mailbox.post(fail)
+        running.actor._mailbox.post(fail)
         shut.open()
         assert (await cancel).cancel_requested
-        turn = boat.actor._loop.turn
+        turn = running.actor._loop.turn
         assert turn is not None
         await asyncio.wait([turn._task])
         for _ in range(3):
             with pytest.raises(StoreUnavailable):
-                await boat.submit("refused", "r2")
-            assert (await boat.workspace.cancel_run("r1")).state is RunState.ACTIVE
-        assert boat.app.health().status == "degraded"
-        assert (await boat.workspace.session_status(boat.session_id)).busy
-        assert boat.watcher.terminals("r1") == []
+                await running.submit("refused", "r2")
+            assert (await running.workspace.cancel_run("r1")).state is RunState.ACTIVE
+        assert running.app.health().status == "degraded"
+        assert (await running.workspace.session_status(running.session_id)).busy
+        assert running.watcher.terminals("r1") == []
         failing.__exit__(None, None, None)
-        complete = await boat.completed("r1")
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.CANCELED, "so")
-        await boat.submit("next", "r3")
-        assert (await boat.completed("r3")).text == "next"
-        await check_ends(boat)
+        await running.submit("next", "r3")
+        assert (await running.completed("r3")).text == "next"
+        await check_ends(running)
 
 
 @pytest.mark.usefixtures("quick")
@@ -98,30 +98,32 @@ async def test_a_model_is_held_back_while_the_store_fails(tmp_path: Path) -> Non
     script: Step = [Say("a"), Pause(begun), *[item for gate in gates for item in (Say(piece), Pause(gate))]]
     for gate in gates:
         gate.open()
-    async with launch(tmp_path, ScriptedModel([script])) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([script])) as running:
+        await running.submit("go", "r1")
         await begun.reached()
-        await boat.watcher.until(lambda event: event.type == "message_delta")
-        with locked_store(boat):
+        await running.watcher.until(lambda event: event.type == "message_delta")
+        with locked_store(running):
             begun.open()
-            outbox = boat.actor._loop.turn._outbox  # type: ignore[union-attr]
+            outbox = running.actor._loop.turn._outbox  # type: ignore[union-attr]
             for _ in range(5):
                 await outbox._settling()  # one more attempt was refused
             assert sum(gate.is_reached for gate in gates) < 10
-        assert len((await boat.completed("r1")).text) == 1 + 40 * len(piece)
-        await check_ends(boat)
+        assert len((await running.completed("r1")).text) == 1 + 40 * len(piece)
+        await check_ends(running)
 
 
 async def test_a_rename_during_a_step_keeps_the_usage(tmp_path: Path) -> None:
     """The two meet while the rename is on its way to disk."""
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("a"), Use(input_tokens=7, output_tokens=5)]])) as boat:
-        await boat.submit("go", "r1")
+    async with launch(
+        tmp_path, ScriptedModel([[Pause(gate), Say("a"), Use(input_tokens=7, output_tokens=5)]])
+    ) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        submit, held = boat.workspace.store.submit, Gate()
+        submit, held = running.workspace.store.submit, Gate()
 
         def slow(unit: Unit) -> "asyncio.Future[None]":
-            boat.workspace.store.submit = submit  # type: ignore[method-assign]
+            running.workspace.store.submit = submit  # type: ignore[method-assign]
 
             async def later() -> None:
                 await held.arrive()
@@ -129,29 +131,29 @@ async def test_a_rename_during_a_step_keeps_the_usage(tmp_path: Path) -> None:
 
             return asyncio.ensure_future(later())
 
-        boat.workspace.store.submit = slow  # type: ignore[method-assign]
-        rename = asyncio.create_task(boat.actor.update(UpdateSession(title="by a person")))
+        running.workspace.store.submit = slow  # type: ignore[method-assign]
+        rename = asyncio.create_task(running.actor.update(UpdateSession(title="by a person")))
         await held.reached()
         gate.open()
-        await boat.posted(1)  # the turn has ended; its report waits behind the rename
+        await running.posted(1)  # the turn has ended; its report waits behind the rename
         held.open()
         await rename
-        await boat.completed("r1")
-        session = await boat.workspace.session(boat.session_id)
+        await running.completed("r1")
+        session = await running.workspace.session(running.session_id)
         assert (session.title, session.usage) == (
             "by a person",
             Usage(input_tokens=7, output_tokens=5, cost=None, unpriced_tokens=12),
         )
-        stored = (await boat.workspace.ledger.sessions(limit=10, after=None)).items
+        stored = (await running.workspace.ledger.sessions(limit=10, after=None)).items
         assert [(s.title, s.usage) for s in stored] == [(session.title, session.usage)]
-        await check_ends(boat)
+        await check_ends(running)
 
 
 async def test_what_the_log_refuses_for_good_does_not_hold_up_the_turn(tmp_path: Path) -> None:
     """E1: a unit that will never commit is dropped and told of; whoever waits for the rest goes on."""
     model = ScriptedModel([[CallTool("look")], [Say("done")]])
-    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
-        writer = boat.app._store._connection  # type: ignore[attr-defined]
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as running:
+        writer = running.app._store._connection  # type: ignore[attr-defined]
         faults: list[str] = []
 
         def note(loop: object, context: dict[str, str]) -> None:
@@ -161,25 +163,25 @@ async def test_what_the_log_refuses_for_good_does_not_hold_up_the_turn(tmp_path:
         asyncio.get_running_loop().set_exception_handler(note)
         rule = "BEFORE INSERT ON messages WHEN new.role = 'assistant' BEGIN SELECT RAISE(IGNORE); END"
         writer.execute(f"CREATE TRIGGER refuse {rule}")
-        await boat.submit("go", "r1")
-        assert (await boat.completed("r1")).text == "done"
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "done"
         assert faults == ["the log refused what a turn said"]
 
 
 async def test_a_run_that_cannot_be_started_ends_instead_of_waiting_for_ever(tmp_path: Path) -> None:
     """E1: a unit that will never commit, at the very start of a run. The next run is not hurt."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        writer = boat.app._store._connection  # type: ignore[attr-defined]
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        writer = running.app._store._connection  # type: ignore[attr-defined]
         rule = "BEFORE INSERT ON messages WHEN new.role = 'user' BEGIN SELECT RAISE(IGNORE); END"
         writer.execute(f"CREATE TRIGGER refuse {rule}")
-        await boat.submit("go", "r1")
-        complete = await boat.completed("r1")
+        await running.submit("go", "r1")
+        complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
         assert "could not be started" in complete.error
         writer.execute("DROP TRIGGER refuse")
-        await boat.submit("again", "r2")
-        assert (await boat.completed("r2")).text == "echo: again"
-        await check_ends(boat)
+        await running.submit("again", "r2")
+        assert (await running.completed("r2")).text == "echo: again"
+        await check_ends(running)
 
 
 @pytest.mark.parametrize("delivery", [Delivery.QUEUE, Delivery.STEER])
@@ -189,19 +191,19 @@ async def test_a_queued_run_that_cannot_be_started_does_not_hold_the_one_before_
     """E1, L11: both end, and so does the third."""
     gate = Gate()
     model = ScriptedModel([[Pause(gate), CallTool("look")], [Say("done")], [Say("third")]])
-    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        writer = boat.app._store._connection  # type: ignore[attr-defined]
+        writer = running.app._store._connection  # type: ignore[attr-defined]
         rule = "BEFORE INSERT ON messages WHEN new.run_id = 'r2' BEGIN SELECT RAISE(IGNORE); END"
         writer.execute(f"CREATE TRIGGER refuse {rule}")
-        await boat.submit("poison", "r2", delivery=delivery)
-        await boat.watcher.in_state("r2", "queued")
-        await boat.submit("third", "r3")
+        await running.submit("poison", "r2", delivery=delivery)
+        await running.watcher.in_state("r2", "queued")
+        await running.submit("third", "r3")
         gate.open()
-        assert (await boat.completed("r2")).outcome is Outcome.ERROR
-        assert (await boat.completed("r3")).outcome is Outcome.END_TURN
-        assert (await boat.completed("r1")).outcome in (Outcome.END_TURN, Outcome.ERROR)
+        assert (await running.completed("r2")).outcome is Outcome.ERROR
+        assert (await running.completed("r3")).outcome is Outcome.END_TURN
+        assert (await running.completed("r1")).outcome in (Outcome.END_TURN, Outcome.ERROR)
 
 
 @pytest.mark.parametrize("kind", ["permission", "question"])
@@ -210,18 +212,18 @@ async def test_an_end_whose_last_words_are_refused_withdraws_what_its_run_asked(
     calls = {"permission": ("bash", {"command": "touch x"}), "question": ("question", {"text": "Which?"})}
     name, arguments = calls[kind]
     model = ScriptedModel([[Say("so"), CallTool(name, json.dumps(arguments))], [Say("next")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
-        await boat.watcher.until(lambda event: event.type == f"{kind}_request")
-        writer = boat.app._store._connection  # type: ignore[attr-defined]
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
+        await running.watcher.until(lambda event: event.type == f"{kind}_request")
+        writer = running.app._store._connection  # type: ignore[attr-defined]
         rule = "BEFORE INSERT ON messages WHEN new.run_id = 'r1' BEGIN SELECT RAISE(IGNORE); END"
         writer.execute(f"CREATE TRIGGER refuse {rule}")
-        await boat.workspace.cancel_run("r1")
-        assert (await boat.completed("r1")).outcome is Outcome.CANCELED
+        await running.workspace.cancel_run("r1")
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
         writer.execute("DROP TRIGGER refuse")
-        assert await boat.workspace.asks.permissions() == ()
-        assert await boat.workspace.asks.questions() == ()
-        (told,) = boat.watcher.of(f"{kind}_notification")
+        assert await running.workspace.asks.permissions() == ()
+        assert await running.workspace.asks.questions() == ()
+        (told,) = running.watcher.of(f"{kind}_notification")
         assert (told.run_id, told.state) == ("r1", AskState.WITHDRAWN)
-        await boat.submit("again", "r2")
-        assert (await boat.completed("r2")).text == "next"
+        await running.submit("again", "r2")
+        assert (await running.completed("r2")).text == "next"

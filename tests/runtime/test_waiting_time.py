@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import Boat
 from crash import restarted
+from running_app import RunningApp
 from scenario import PLAIN, WINDOW, Parts, call, open_scenario
 
 from longboat.runtime import clock
@@ -45,13 +45,13 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-async def results(boat: Boat) -> list[ToolResultPart]:
-    parts = [part for message in await boat.messages() for part in message.parts]
+async def results(running: RunningApp) -> list[ToolResultPart]:
+    parts = [part for message in await running.messages() for part in message.parts]
     return [part for part in parts if isinstance(part, ToolResultPart)]
 
 
-async def calls(boat: Boat, session_id: str | None = None) -> dict[str, tuple[CallSpan, ...]]:
-    page = await boat.workspace.ledger.timeline(session_id or boat.session_id)
+async def calls(running: RunningApp, session_id: str | None = None) -> dict[str, tuple[CallSpan, ...]]:
+    page = await running.workspace.ledger.timeline(session_id or running.session_id)
     return {item.run_id: item.calls for item in page.items}
 
 
@@ -69,13 +69,13 @@ async def test_b8_a_minute_in_which_nobody_answers_is_not_the_tools(tmp_path: Pa
         ask = await scene.asked()
         time.pass_s(60)
         await scene.answer(ask, ONCE, by="ann")
-        await scene.boat.completed("r1")
-        (result,) = await results(scene.boat)
+        await scene.running.completed("r1")
+        (result,) = await results(scene.running)
         assert (result.began_at, result.waited_s, result.ran_s) == (time.begun, 60.0, 0.0)
-        (run,) = await scene.boat.ledger()
+        (run,) = await scene.running.ledger()
         assert run.waited_s == 60.0
-        assert await calls(scene.boat) == waited(time)
-        found = await scene.boat.app.stats(None, days=3)
+        assert await calls(scene.running) == waited(time)
+        found = await scene.running.app.stats(None, days=3)
         nothing, minute = (Latency(p50=at, p90=at, p99=at, most=at) for at in (0.0, 60.0))
         assert (found.working, found.asking, found.whole) == (nothing, minute, minute)
         (tool,) = found.tools
@@ -92,12 +92,12 @@ async def test_the_time_after_the_answer_is_the_tools(tmp_path: Path, time: Cloc
         time.pass_s(60)
         await scene.answer(ask, ONCE)
         await scene.showing("begun")
-        (running,) = await results(scene.boat)
-        assert (running.waited_s, running.ran_s) == (60.0, None), "told while it runs"
+        (unfinished,) = await results(scene.running)
+        assert (unfinished.waited_s, unfinished.ran_s) == (60.0, None), "told while it runs"
         time.pass_s(7)
         (scene.path / "pipe").write_text("x")
-        await scene.boat.completed("r1")
-        (result,) = await results(scene.boat)
+        await scene.running.completed("r1")
+        (result,) = await results(scene.running)
         assert (result.waited_s, result.ran_s) == (60.0, 7.0)
 
 
@@ -107,8 +107,8 @@ async def test_a_question_waits_all_the_time(tmp_path: Path, time: Clock) -> Non
         question = (await scene.watcher.until(lambda event: event.type == "question_request")).payload
         time.pass_s(30)
         await scene.workspace.asks.answer_question(question.id, AnswerQuestion(answer=("b",)))
-        await scene.boat.completed("r1")
-        (result,) = await results(scene.boat)
+        await scene.running.completed("r1")
+        (result,) = await results(scene.running)
         assert (result.waited_s, result.ran_s) == (30.0, 0.0)
 
 
@@ -118,12 +118,12 @@ async def test_a_call_that_is_canceled_while_it_waits_has_waited_and_not_run(tmp
         await scene.asked()
         time.pass_s(60)
         assert (await scene.cancel()).outcome is Outcome.CANCELED
-        (result,) = await results(scene.boat)
+        (result,) = await results(scene.running)
         assert (result.began_at, result.waited_s, result.ran_s) == (time.begun, 60.0, 0.0)
-        (run,) = await scene.boat.ledger()
+        (run,) = await scene.running.ledger()
         assert run.waited_s == 60.0
-        assert await calls(scene.boat) == waited(time, CallOutcome.CUT_OFF)
-        assert (await scene.boat.app.stats(None, days=3)).tools == (), "only calls with a result are counted"
+        assert await calls(scene.running) == waited(time, CallOutcome.CUT_OFF)
+        assert (await scene.running.app.stats(None, days=3)).tools == (), "only calls with a result are counted"
 
 
 async def test_who_sends_a_sub_agent_waits_with_it(tmp_path: Path, time: Clock) -> None:
@@ -143,9 +143,9 @@ async def test_who_sends_a_sub_agent_waits_with_it(tmp_path: Path, time: Clock) 
         time.pass_s(60)
         await scene.answer(first, ONCE)
         await scene.answer(second, ONCE)
-        await scene.boat.completed("r1")
-        assert {run.waited_s for run in await scene.boat.ledger()} == {60.0}
-        assert [(part.waited_s, part.ran_s) for part in await results(scene.boat)] == [(60.0, 0.0)] * 2
+        await scene.running.completed("r1")
+        assert {run.waited_s for run in await scene.running.ledger()} == {60.0}
+        assert [(part.waited_s, part.ran_s) for part in await results(scene.running)] == [(60.0, 0.0)] * 2
 
 
 async def test_b7_the_timeline_outlives_a_restart_an_undo_and_the_next_prompt(tmp_path: Path, time: Clock) -> None:
@@ -154,12 +154,14 @@ async def test_b7_the_timeline_outlives_a_restart_an_undo_and_the_next_prompt(tm
         ask = await scene.asked()
         time.pass_s(60)
         await scene.answer(ask, ONCE)
-        await scene.boat.completed("r1")
-        await scene.workspace.undo_turn(scene.boat.session_id)
-        assert await calls(scene.boat) == waited(time)
+        await scene.running.completed("r1")
+        await scene.workspace.undo_turn(scene.running.session_id)
+        assert await calls(scene.running) == waited(time)
         await scene.turn("again", "r2")
-        assert await calls(scene.boat) == waited(time), "what was undone cannot be redone now"
-        async with restarted(scene.boat, ScriptedModel([], context_window=WINDOW), config=json.dumps(PLAIN)) as again:
+        assert await calls(scene.running) == waited(time), "what was undone cannot be redone now"
+        async with restarted(
+            scene.running, ScriptedModel([], context_window=WINDOW), config=json.dumps(PLAIN)
+        ) as again:
             assert await calls(again) == waited(time)
 
 
@@ -170,7 +172,7 @@ async def test_b6_a_call_that_waited_through_a_restart_waited_since_it_was_asked
         await scene.start("make", ask=True)
         ask = await scene.asked()
         time.pass_s(30)
-        async with restarted(scene.boat, after, config=json.dumps(config)) as again:
+        async with restarted(scene.running, after, config=json.dumps(config)) as again:
             time.pass_s(30)
             await again.workspace.asks.answer_permission(ask.id, AnswerPermission(answer=ONCE, client_id="ben"))
             run = await again.workspace.run("r1", wait_s=30)

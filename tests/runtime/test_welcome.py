@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from boat import TITLES_OFF, launch
+from running_app import TITLES_OFF, launch
 
 from longboat.testing import ScriptedModel
 from longboat.wire.listings import Welcome
@@ -33,8 +33,8 @@ def repository(project: Path) -> Path:
 
 
 async def welcome_in(project: Path) -> Welcome:
-    async with launch(project.parent, ScriptedModel([])) as boat:
-        return await boat.workspace.welcome()
+    async with launch(project.parent, ScriptedModel([])) as running:
+        return await running.workspace.welcome()
 
 
 def titles(found: Welcome) -> list[str]:

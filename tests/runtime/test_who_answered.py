@@ -35,38 +35,38 @@ async def lived(scene: Scene) -> None:
     await scene.answer(await scene.asked(2), SESSION, by="ben:tui-1")
     question = (await scene.watcher.until(lambda event: event.type == "question_request")).payload
     await scene.workspace.asks.answer_question(question.id, AnswerQuestion(answer=("b",)))
-    assert (await scene.boat.completed("r1")).text == "Done."
+    assert (await scene.running.completed("r1")).text == "Done."
 
 
-async def answers(boat: Any, session_id: str | None = None) -> list[tuple[CallAnswer, ...]]:
-    parts = [part for message in await boat.messages(session_id) for part in message.parts]
+async def answers(running: Any, session_id: str | None = None) -> list[tuple[CallAnswer, ...]]:
+    parts = [part for message in await running.messages(session_id) for part in message.parts]
     return [part.answers for part in parts if isinstance(part, ToolResultPart)]
 
 
 async def test_a2_the_results_of_calls_that_asked_say_what_was_answered_and_by_whom(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, STEPS) as scene:
         await lived(scene)
-        assert await answers(scene.boat) == TOLD
+        assert await answers(scene.running) == TOLD
         await scene.check()
 
 
 async def test_f6_who_answered_stays_through_a_restart_a_fork_an_export_and_an_import(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, STEPS) as scene:
         await lived(scene)
-        fork = await scene.workspace.archive.fork(scene.boat.session_id)
-        assert await answers(scene.boat, fork.id) == TOLD
-        document = msgspec.json.encode(await scene.workspace.archive.export(scene.boat.session_id))
+        fork = await scene.workspace.archive.fork(scene.running.session_id)
+        assert await answers(scene.running, fork.id) == TOLD
+        document = msgspec.json.encode(await scene.workspace.archive.export(scene.running.session_id))
         copy = await scene.workspace.archive.take(document)
-        assert await answers(scene.boat, copy.id) == TOLD
+        assert await answers(scene.running, copy.id) == TOLD
         after = ScriptedModel([], context_window=WINDOW)
-        async with restarted(scene.boat, after, config=json.dumps(PLAIN)) as again:
+        async with restarted(scene.running, after, config=json.dumps(PLAIN)) as again:
             assert await answers(again) == TOLD
 
 
 async def test_a2_the_exported_page_names_who_answered(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, STEPS) as scene:
         await lived(scene)
-        page = await scene.workspace.archive.markdown(scene.boat.session_id)
+        page = await scene.workspace.archive.markdown(scene.running.session_id)
         for words in ("denied by ann", "allowed (session) by ben", "answered by someone"):
             assert words in page
 
@@ -78,7 +78,7 @@ async def test_a2_a_call_that_was_allowed_and_then_broken_off_still_says_who_all
         await scene.answer(await scene.asked(), ONCE, by="ann")
         await scene.showing("begun")
         assert (await scene.cancel()).outcome is Outcome.CANCELED
-        assert await answers(scene.boat) == [(CallAnswer(answer=ONCE, answered_by="ann"),)]
+        assert await answers(scene.running) == [(CallAnswer(answer=ONCE, answered_by="ann"),)]
         await scene.canceled_once()
 
 
@@ -89,7 +89,7 @@ async def test_b6_who_allowed_a_call_that_a_crash_cut_off_is_known_after_the_res
         await scene.start("wait", ask=True)
         await scene.answer(await scene.asked(), ONCE, by="ann")
         await scene.showing("begun")
-        async with restarted(scene.boat, after, config=json.dumps(PLAIN)) as again:
+        async with restarted(scene.running, after, config=json.dumps(PLAIN)) as again:
             assert (await again.workspace.run("r1", wait_s=30)).outcome is Outcome.INTERRUPTED
             assert await answers(again) == [(CallAnswer(answer=ONCE, answered_by="ann"),)]
         await scene.cancel()
@@ -101,7 +101,7 @@ async def test_b6_an_answer_given_after_the_restart_is_in_the_result_of_the_resu
     async with open_scenario(tmp_path, [[call("bash", command="mkdir b")]], config=config) as scene:
         await scene.start("make", ask=True)
         ask = await scene.asked()
-        async with restarted(scene.boat, after, config=json.dumps(config)) as again:
+        async with restarted(scene.running, after, config=json.dumps(config)) as again:
             once = AnswerPermission(answer=ONCE, client_id="ben")
             await again.workspace.asks.answer_permission(ask.id, once)
             assert (await again.workspace.run("r1", wait_s=30)).outcome is Outcome.END_TURN
@@ -116,11 +116,11 @@ async def test_a2_the_answer_is_told_with_the_running_call_before_it_has_a_resul
         await scene.start("wait", ask=True)
         await scene.answer(await scene.asked(), ONCE, by="ann")
         await scene.showing("begun")
-        (running,) = [
+        (unfinished,) = [
             part
-            for message in await scene.boat.messages()
+            for message in await scene.running.messages()
             for part in message.parts
             if isinstance(part, ToolResultPart)
         ]
-        assert (running.finished, running.answers) == (False, (CallAnswer(answer=ONCE, answered_by="ann"),))
+        assert (unfinished.finished, unfinished.answers) == (False, (CallAnswer(answer=ONCE, answered_by="ann"),))
         await scene.cancel()

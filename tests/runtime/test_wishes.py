@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from boat import launch
+from running_app import launch
 
 from longboat.models.protocol import Abilities
 from longboat.testing import CallTool, Say, ScriptedModel
@@ -39,14 +39,14 @@ async def test_an_answer_that_does_not_fit_is_sent_back_and_the_json_alone_comes
             [Say("later")],
         ]
     )
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("How many?", "r1", schema=SCHEMA)
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("How many?", "r1", schema=SCHEMA)
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text, complete.error) == (Outcome.END_TURN, '{"n": 3}', "")
-        roles = [message.role for message in await boat.messages()]
+        roles = [message.role for message in await running.messages()]
         assert roles.count(Role.USER) == 1
-        await boat.submit("And now?", "r2")
-        assert (await boat.completed("r2")).text == "later"
+        await running.submit("And now?", "r2")
+        assert (await running.completed("r2")).text == "later"
     first, *_, third, fourth, later = model.requests
     assert first.schema == SCHEMA
     assert '"additionalProperties":false' in first.system
@@ -59,30 +59,30 @@ async def test_an_answer_that_does_not_fit_is_sent_back_and_the_json_alone_comes
 async def test_a_model_that_never_fits_ends_the_run_in_an_error(tmp_path: Path) -> None:
     """A6"""
     model = ScriptedModel([[Say("no")]], repeat=True)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("How many?", "r1", schema=SCHEMA)
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("How many?", "r1", schema=SCHEMA)
+        complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
         assert complete.error.startswith("The answer does not match its schema: Tried 3 times")
         assert len(model.requests) == 3
-        await boat.submit("Never mind.", "r2")
-        assert (await boat.completed("r2")).text == "no"
+        await running.submit("Never mind.", "r2")
+        assert (await running.completed("r2")).text == "no"
 
 
 async def test_the_effort_reaches_the_model_or_a_notice_says_why_not(tmp_path: Path) -> None:
     """A6"""
     model = ScriptedModel([[Say("ok")]], repeat=True)
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1", effort="high")
-        await boat.completed("r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1", effort="high")
+        await running.completed("r1")
     assert model.requests[0].effort == "high"
     plain = ScriptedModel([[Say("ok")]], repeat=True, abilities=Abilities(effort=False))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    async with launch(elsewhere, plain) as boat:
-        await boat.submit("go", "r1", effort="high")
-        assert (await boat.completed("r1")).outcome is Outcome.END_TURN
-        notices = [event.message for event in boat.watcher.of("agent_event") if event.type == "notice"]
+    async with launch(elsewhere, plain) as running:
+        await running.submit("go", "r1", effort="high")
+        assert (await running.completed("r1")).outcome is Outcome.END_TURN
+        notices = [event.message for event in running.watcher.of("agent_event") if event.type == "notice"]
     assert notices == ["scripted/scripted has no reasoning effort setting; high is ignored."]
     assert plain.requests[0].effort is None
 
@@ -90,11 +90,11 @@ async def test_the_effort_reaches_the_model_or_a_notice_says_why_not(tmp_path: P
 async def test_an_image_that_view_reads_is_in_the_transcript_and_before_the_model(tmp_path: Path) -> None:
     """A1, A6"""
     model = ScriptedModel([[CallTool("view", {"path": "dot.png"})], [Say("A dot.")]])
-    async with launch(tmp_path, model) as boat:
+    async with launch(tmp_path, model) as running:
         (tmp_path / "project" / "dot.png").write_bytes(PNG)
-        await boat.submit("What is it?", "r1")
-        assert (await boat.completed("r1")).text == "A dot."
-        result = result_in(await boat.messages())
+        await running.submit("What is it?", "r1")
+        assert (await running.completed("r1")).text == "A dot."
+        result = result_in(await running.messages())
     assert [(image.media_type, base64.b64decode(image.data)) for image in result.images] == [("image/png", PNG)]
     shown = model.requests[1].messages[-1].parts[0]
     assert isinstance(shown, ToolResultPart)
@@ -104,11 +104,11 @@ async def test_an_image_that_view_reads_is_in_the_transcript_and_before_the_mode
 async def test_a_model_with_a_small_window_has_few_tools_in_few_words(tmp_path: Path) -> None:
     """A6"""
     model = ScriptedModel([[CallTool("ls", {})], [Say("ok")]], context_window=8_000)
-    async with launch(tmp_path, model) as boat:
+    async with launch(tmp_path, model) as running:
         (tmp_path / "project" / "here.txt").touch()
-        await boat.submit("What is here?", "r1")
-        assert (await boat.completed("r1")).text == "ok"
-        result = result_in(await boat.messages())
+        await running.submit("What is here?", "r1")
+        assert (await running.completed("r1")).text == "ok"
+        result = result_in(await running.messages())
     assert "here.txt" in result.content
     tools = {tool.name: tool.description for tool in model.requests[0].tools}
     assert set(tools) == {"view", "ls", "grep", "edit", "write", "bash"}
@@ -121,7 +121,7 @@ async def test_a_model_that_calls_no_tools_is_given_none(tmp_path: Path) -> None
         model = ScriptedModel([[Say("ok")]], context_window=window, abilities=Abilities(tools=False))
         directory = tmp_path / str(window)
         directory.mkdir()
-        async with launch(directory, model) as boat:
-            await boat.submit("hi", "r1")
-            await boat.completed("r1")
+        async with launch(directory, model) as running:
+            await running.submit("hi", "r1")
+            await running.completed("r1")
         assert model.requests[0].tools == ()

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from boat import TITLES_OFF, OneModel, launch, settings_in, unprivileged, watch
+from running_app import TITLES_OFF, OneModel, launch, settings_in, unprivileged, watch
 
 from longboat.config.load import user_config_file
 from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
@@ -124,19 +124,19 @@ async def test_a_directory_that_may_not_be_read_is_refused(tmp_path: Path, forbi
 
 async def test_a_run_in_a_directory_that_vanished_ends_with_a_readable_error(tmp_path: Path) -> None:
     """E3: and once the directory is back, the same workspace goes on."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         shutil.rmtree(tmp_path / "project")
-        await boat.submit("hello", "r1")
-        complete = await boat.completed("r1")
+        await running.submit("hello", "r1")
+        complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
         assert complete.error == f"The directory no longer exists: {tmp_path / 'project'} no longer exists."
-        info = await boat.workspace.agent()
+        info = await running.workspace.agent()
         assert (info.ready, "no longer exists" in (info.problem or "")) == (False, True)
-        assert not (await boat.workspace.describe()).ready
+        assert not (await running.workspace.describe()).ready
         (tmp_path / "project").mkdir()
-        await boat.submit("hello again", "r2")
-        assert (await boat.completed("r2")).outcome is Outcome.END_TURN
-        assert (await boat.workspace.describe()).ready
+        await running.submit("hello again", "r2")
+        assert (await running.completed("r2")).outcome is Outcome.END_TURN
+        assert (await running.workspace.describe()).ready
 
 
 # Configuration
@@ -145,18 +145,18 @@ async def test_a_run_in_a_directory_that_vanished_ends_with_a_readable_error(tmp
 async def test_a_broken_config_leaves_the_workspace_open_but_not_ready(tmp_path: Path) -> None:
     """The run ends with file and line; mending the file mends the workspace, without a restart."""
     file = tmp_path / "project" / "longboat.json"
-    async with launch(tmp_path, ScriptedModel.echo(), config='{\n  "titles": false,\n  "retry": 7\n}') as boat:
-        assert not (await boat.workspace.describe()).ready
-        await boat.submit("hello", "r1")
-        complete = await boat.completed("r1")
+    async with launch(tmp_path, ScriptedModel.echo(), config='{\n  "titles": false,\n  "retry": 7\n}') as running:
+        assert not (await running.workspace.describe()).ready
+        await running.submit("hello", "r1")
+        complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
         assert f"{file}:3: retry: expected" in complete.error
         file.write_text('{"titles": false}')
-        assert (await boat.workspace.describe()).ready
-        await boat.submit("hello", "r2")
-        assert (await boat.completed("r2")).text == "echo: hello"
+        assert (await running.workspace.describe()).ready
+        await running.submit("hello", "r2")
+        assert (await running.completed("r2")).text == "echo: hello"
         file.write_text("{")
-        assert not (await boat.workspace.describe()).ready
+        assert not (await running.workspace.describe()).ready
 
 
 async def test_a_mended_config_brings_its_model_without_a_restart(tmp_path: Path) -> None:
@@ -194,25 +194,27 @@ async def test_closing_one_workspace_leaves_the_others_alone(tmp_path: Path) -> 
         return [Say("one "), Pause(gate), Say("two")] if last_prompt(request) == "slow" else [Say("quick")]
 
     (tmp_path / "other").mkdir()
-    async with launch(tmp_path, ScriptedModel(answer)) as boat:
-        other, _ = await boat.app.join(str(tmp_path / "other"), None)
+    async with launch(tmp_path, ScriptedModel(answer)) as running:
+        other, _ = await running.app.join(str(tmp_path / "other"), None)
         session = await other.create_session(CreateSession())
         with pytest.raises(SessionNotFound):
-            await boat.workspace.session(session.id)
+            await running.workspace.session(session.id)
         with pytest.raises(SessionNotFound):
-            await boat.workspace.submit(Submit(session_id=session.id, prompt="go"))
-        await boat.submit("slow", "same-id")
+            await running.workspace.submit(Submit(session_id=session.id, prompt="go"))
+        await running.submit("slow", "same-id")
         await gate.reached()
         async with watch(other, client_id="b") as b:
             await other.submit(Submit(session_id=session.id, prompt="go", run_id="same-id"))
             assert (await b.completed("same-id")).text == "quick"
             await other.presence.release("b")
             await b.ended.wait()
-        assert (other.closing, boat.workspace.closing) == (True, False)
+        assert (other.closing, running.workspace.closing) == (True, False)
         gate.open()
-        assert (await boat.completed("same-id")).text == "one two"
-        assert not boat.watcher.ended.is_set()
-        assert {event.payload.session_id for event in boat.watcher.events if event.type == "run"} == {boat.session_id}
+        assert (await running.completed("same-id")).text == "one two"
+        assert not running.watcher.ended.is_set()
+        assert {event.payload.session_id for event in running.watcher.events if event.type == "run"} == {
+            running.session_id
+        }
 
 
 # Sessions
@@ -220,56 +222,56 @@ async def test_closing_one_workspace_leaves_the_others_alone(tmp_path: Path) -> 
 
 async def test_a_session_that_two_delete_at_once_is_gone_for_the_second(tmp_path: Path) -> None:
     """Also for whoever comes with a rename or a prompt at that moment."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        gate = await boat.held_actor()
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        gate = await running.held_actor()
         asking = [
-            asyncio.create_task(boat.workspace.delete_session(boat.session_id)),
-            asyncio.create_task(boat.workspace.delete_session(boat.session_id)),
+            asyncio.create_task(running.workspace.delete_session(running.session_id)),
+            asyncio.create_task(running.workspace.delete_session(running.session_id)),
         ]
-        await boat.posted(2)
+        await running.posted(2)
         gate.open()
-        await boat.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
+        await running.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
         outcomes = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [type(None), SessionNotFound]
         with pytest.raises(SessionNotFound):
-            await boat.submit("late")
+            await running.submit("late")
         with pytest.raises(SessionNotFound):
-            await boat.workspace.update_session(boat.session_id, UpdateSession(title="late"))
+            await running.workspace.update_session(running.session_id, UpdateSession(title="late"))
 
 
 async def test_a_rename_that_meets_a_delete_is_told_that_the_session_is_gone(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        actor = boat.actor
-        await boat.workspace.delete_session(boat.session_id)
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        actor = running.actor
+        await running.workspace.delete_session(running.session_id)
         with pytest.raises(SessionNotFound):
             await actor.update(UpdateSession(title="late"))
 
 
 async def test_a_session_deleted_while_somebody_looks_it_up_is_not_found(tmp_path: Path) -> None:
     """What was read of it is gone by the time it is used: no ghost of it is kept."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        session = await boat.workspace.create_session(CreateSession())
-        reads = boat.workspace.store.reads
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        session = await running.workspace.create_session(CreateSession())
+        reads = running.workspace.store.reads
         read = reads.session
 
         async def read_late(workspace_id: str, session_id: str) -> SessionRecord | None:
             found = await read(workspace_id, session_id)
             reads.session = read  # type: ignore[method-assign]
-            await boat.workspace.delete_session(session.id)
+            await running.workspace.delete_session(session.id)
             return found
 
         reads.session = read_late  # type: ignore[method-assign]
         with pytest.raises(SessionNotFound):
-            await boat.submit("hello", session_id=session.id)
+            await running.submit("hello", session_id=session.id)
 
 
 async def test_a_name_that_is_not_utf8_is_refused_and_not_a_failure(tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/caf\xe9"
     os.mkdir(odd)
     os.symlink(odd, tmp_path / "link")
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         with pytest.raises(BadInput, match="not UTF-8"):
-            await boat.app.join(str(tmp_path / "link"), None)
+            await running.app.join(str(tmp_path / "link"), None)
 
 
 async def test_a_session_is_deleted_whole_though_its_run_alone_held_the_workspace(tmp_path: Path) -> None:

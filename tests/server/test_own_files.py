@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boat import launch
+from running_app import launch
 
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.models import ToolResultPart
@@ -40,14 +40,14 @@ async def test_a_workspace_that_holds_them_does_not_show_them(
     home.mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
     model = ScriptedModel([[tried], [Say("")]], context_window=100_000)
-    async with launch(tmp_path, model, data_dir=home / "data", runtime_dir=home / "run") as boat:
+    async with launch(tmp_path, model, data_dir=home / "data", runtime_dir=home / "run") as running:
         for place in ("data/token", "run/server.json", "config/longboat/longboat.json"):
             path = home / place
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(f'// {SECRET}\n{{"titles": false}}')
-        await boat.submit("read it", "r1", approve=Approve.ALL)
-        await boat.completed("r1")
-        parts = [part for message in await boat.messages() for part in message.parts]
+        await running.submit("read it", "r1", approve=Approve.ALL)
+        await running.completed("r1")
+        parts = [part for message in await running.messages() for part in message.parts]
         (result,) = [part for part in parts if isinstance(part, ToolResultPart)]
         assert SECRET not in result.content
         assert SECRET in (home / "data" / "token").read_text()
@@ -68,6 +68,6 @@ async def test_what_its_own_commands_print_stays_readable(tmp_path: Path) -> Non
             return [call("view", path=place, offset=15_000, limit=2)]
         return [Say(results[1].content)]
 
-    async with launch(tmp_path, ScriptedModel(answer, context_window=100_000), data_dir=home / "data") as boat:
-        await boat.submit("count", "r1", approve=Approve.ALL)
-        assert "15000" in (await boat.completed("r1")).text
+    async with launch(tmp_path, ScriptedModel(answer, context_window=100_000), data_dir=home / "data") as running:
+        await running.submit("count", "r1", approve=Approve.ALL)
+        assert "15000" in (await running.completed("r1")).text

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench import new_session, open_bench, said, unit
-from boat import launch, settings_in, watch
+from running_app import launch, settings_in, watch
 
 from longboat.errors import DataDirError
 from longboat.runtime.app import open_app
@@ -130,13 +130,13 @@ async def test_a_restore_over_a_database_beyond_repair_keeps_its_bytes(tmp_path:
 
 async def test_a_restore_is_refused_while_a_server_uses_the_directory(tmp_path: Path) -> None:
     backup = tmp_path / "copy.db"
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         back_up(tmp_path / "data" / STORE_NAME, backup)
         with pytest.raises(DataDirError, match=r"Stop the server first: `longboat stop`\.$") as refused:
             restore(backup, tmp_path / "data")
         assert refused.value.code == "data_dir_in_use"
-        await boat.submit("hello", "r1")
-        assert (await boat.completed("r1")).text == "echo: hello"
+        await running.submit("hello", "r1")
+        assert (await running.completed("r1")).text == "echo: hello"
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all " * 500])
@@ -166,16 +166,16 @@ async def test_a_backup_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 async def test_a_cursor_of_the_time_after_the_backup_gets_a_resync(tmp_path: Path) -> None:
     """E4: the restored server writes other events under the same numbers."""
     backup = tmp_path / "copy.db"
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         back_up(tmp_path / "data" / STORE_NAME, backup)
     for _ in range(3):
-        async with launch(tmp_path, ScriptedModel.echo(), session_id=boat.session_id) as lost:
+        async with launch(tmp_path, ScriptedModel.echo(), session_id=running.session_id) as lost:
             await lost.submit("lost")
             await lost.watcher.until(lambda event: event.type == "run_complete")
             cursor = next(event.cursor for event in reversed(lost.watcher.events) if event.cursor)
     restore(backup, tmp_path / "data")
     for _ in range(3):
-        async with launch(tmp_path, ScriptedModel.echo(), session_id=boat.session_id) as again:
+        async with launch(tmp_path, ScriptedModel.echo(), session_id=running.session_id) as again:
             for _ in range(3):
                 run = await again.submit("other")
                 await again.completed(run.run_id)

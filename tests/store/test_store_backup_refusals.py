@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench import open_bench, said
-from boat import launch
+from running_app import launch
 
 from longboat.errors import DataDirError
 from longboat.store.datadir import STORE_NAME
@@ -80,9 +80,9 @@ async def test_a_backup_into_a_directory_that_does_not_exist_is_refused(tmp_path
 
 
 async def test_a_row_that_cannot_be_read_is_told_by_backup_and_restore(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        await boat.submit("hello", "r1")
-        await boat.completed("r1")
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        await running.submit("hello", "r1")
+        await running.completed("r1")
     with closing(sqlite3.connect(tmp_path / "data" / STORE_NAME, isolation_level=None)) as connection:
         connection.execute("UPDATE messages SET parts = x'5b' WHERE seq = 1")
     report = back_up(tmp_path / "data" / STORE_NAME, tmp_path / "copy.db")

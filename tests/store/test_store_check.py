@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from boat import launch, settings_in
+from running_app import launch, settings_in
 
 from longboat.cli.doctor import Verdict, examine
 from longboat.errors import DataDirError
@@ -23,10 +23,10 @@ from longboat.testing import ScriptedModel
 @pytest.fixture
 async def file(tmp_path: Path) -> Path:
     """The store of a server that has done two runs and has left."""
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         for run_id in ("r1", "r2"):
-            await boat.submit("hello", run_id)
-            await boat.completed(run_id)
+            await running.submit("hello", run_id)
+            await running.completed(run_id)
     return tmp_path / "data" / STORE_NAME
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from bench import Bench, WriterGate, heard, locked, new_session, open_bench, said, unit
-from boat import launch, settings_in, unprivileged
 from crash import check_log, crashed
+from running_app import launch, settings_in, unprivileged
 
 from longboat.backoff import Backoff
 from longboat.errors import DataDirError, ServerLeaving, StoreUnavailable
@@ -103,20 +103,20 @@ async def test_a_prompt_is_refused_while_the_store_fails_and_nothing_is_half_acc
 ) -> None:
     """L15, B1: the server stays up, health says why, and the same prompt is accepted once the store writes again."""
     monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
         with locked(tmp_path / "data" / STORE_NAME):
             with pytest.raises(StoreUnavailable, match="Nothing was accepted"):
-                await boat.submit("hello", "r1")
-            health = boat.app.health()
+                await running.submit("hello", "r1")
+            health = running.app.health()
             assert (health.status, "locked" in health.detail) == ("degraded", True)
-            assert boat.app.gauges()["store_failing"] == 1
-            page = await boat.workspace.runs(state=None, session_id=None, limit=10, after=None)
+            assert running.app.gauges()["store_failing"] == 1
+            page = await running.workspace.runs(state=None, session_id=None, limit=10, after=None)
             assert page.items == ()
-            assert not boat.workspace.engaged
-        await boat.submit("hello", "r1")
-        assert (await boat.completed("r1")).text == "echo: hello"
-        assert boat.app.health().status == "ok"
-        assert [run.run_id for run in boat.watcher.of("run") if run.state is RunState.ACCEPTED] == ["r1"]
+            assert not running.workspace.engaged
+        await running.submit("hello", "r1")
+        assert (await running.completed("r1")).text == "echo: hello"
+        assert running.app.health().status == "ok"
+        assert [run.run_id for run in running.watcher.of("run") if run.state is RunState.ACCEPTED] == ["r1"]
 
 
 async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
@@ -126,23 +126,24 @@ async def test_a_run_whose_end_cannot_be_written_stays_active_until_it_can(
     monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
     gate = Gate()
-    async with launch(tmp_path, ScriptedModel([[Say("so "), Pause(gate), Say("far")]])) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, ScriptedModel([[Say("so "), Pause(gate), Say("far")]])) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        await boat.watcher.until(lambda event: event.type == "message_delta")
+        await running.watcher.until(lambda event: event.type == "message_delta")
         with locked(tmp_path / "data" / STORE_NAME):
             refused = heard(
-                boat.workspace.store, lambda unit, error: bool(error) and any(entry.run_seq for entry in unit.entries)
+                running.workspace.store,
+                lambda unit, error: bool(error) and any(entry.run_seq for entry in unit.entries),
             )
             gate.open()
             await refused.wait()
-            assert boat.app.health().status == "degraded"
-            assert (await boat.workspace.session_status(boat.session_id)).busy
-            assert boat.watcher.terminals("r1") == []
-        complete = await boat.completed("r1")
+            assert running.app.health().status == "degraded"
+            assert (await running.workspace.session_status(running.session_id)).busy
+            assert running.watcher.terminals("r1") == []
+        complete = await running.completed("r1")
         assert (complete.outcome, complete.text) == (Outcome.END_TURN, "so far")
-        assert len(boat.watcher.terminals("r1")) == 1
-        assert boat.app.health().status == "ok"
+        assert len(running.watcher.terminals("r1")) == 1
+        assert running.app.health().status == "ok"
 
 
 async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +153,8 @@ async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkey
     def pruned(unit: Unit) -> bool:
         return any(write.query == "events_prune" for write in unit.writes)
 
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        store = boat.workspace.store
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        store = running.workspace.store
         with locked(tmp_path / "data" / STORE_NAME):
             await heard(store, lambda unit, error: pruned(unit) and isinstance(error, StoreUnavailable)).wait()
         await heard(store, lambda unit, error: pruned(unit) and error is None).wait()
@@ -176,10 +177,10 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
     """B6: what the last server left is taken up once the store can be written."""
     monkeypatch.setattr("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0.02)
     monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.01, factor=1.0))
-    async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as boat:
-        await boat.submit("go", "r1")
-        await boat.watcher.until(lambda event: event.type == "message_delta")
-        place = await crashed(boat)
+    async with launch(tmp_path, ScriptedModel([[Say("mid"), Hang()]])) as running:
+        await running.submit("go", "r1")
+        await running.watcher.until(lambda event: event.type == "message_delta")
+        place = await crashed(running)
     lock = locked(place / "data" / STORE_NAME)
     refusals: list[Exception] = []
 
@@ -200,7 +201,7 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
     settle = SqliteStore.settle
     monkeypatch.setattr(SqliteStore, "settle", note)
     monkeypatch.setattr("longboat.runtime.app.open_sqlite", open_locked)
-    async with launch(place, ScriptedModel.echo(), session_id=boat.session_id) as again:
+    async with launch(place, ScriptedModel.echo(), session_id=running.session_id) as again:
         assert (await again.workspace.run("r1", wait_s=60)).outcome is Outcome.INTERRUPTED
         assert [type(error) for error in refusals] == [StoreUnavailable] * 2
         await check_log(again)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from bench import WriterGate, open_bench, said
-from boat import launch
+from running_app import launch
 
 from longboat.errors import DataDirGone
 from longboat.store.datadir import STORE_NAME
@@ -53,25 +53,25 @@ ways = pytest.mark.parametrize(
 async def test_d8_the_first_prompt_after_the_data_directory_is_gone_is_refused(
     tmp_path: Path, take_away: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with launch(tmp_path, ScriptedModel.echo()) as boat:
-        await boat.submit("before", "r1")
-        await boat.completed("r1")
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        await running.submit("before", "r1")
+        await running.completed("r1")
         take_away(tmp_path / "data")
         with pytest.raises(DataDirGone, match="deleted, moved or replaced") as refused:
-            await boat.submit("after", "r2")
+            await running.submit("after", "r2")
         assert refused.value.code == "data_dir_gone"
-        health = boat.app.health()
+        health = running.app.health()
         assert (health.status, health.detail) == ("degraded", refused.value.message)
-        assert [run.run_id for run in await boat.ledger()] == ["r1"], "and nothing was half accepted"
+        assert [run.run_id for run in await running.ledger()] == ["r1"], "and nothing was half accepted"
         assert [record.levelno for record in caplog.records if "was deleted" in record.message] == [logging.ERROR]
 
 
 async def test_d8_health_notices_it_while_nobody_writes(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel()) as boat:
-        assert boat.app.health().status == "ok"
+    async with launch(tmp_path, ScriptedModel()) as running:
+        assert running.app.health().status == "ok"
         delete_directory(tmp_path / "data")
-        assert boat.app.health().status == "degraded"
-        assert boat.app.gauges()["store_failing"] == 1
+        assert running.app.health().status == "degraded"
+        assert running.app.gauges()["store_failing"] == 1
 
 
 async def test_d8_a_unit_that_is_committed_while_the_directory_goes_is_refused(tmp_path: Path) -> None:
@@ -109,15 +109,15 @@ async def test_d8_active_runs_are_stopped_and_named_in_the_log(
     """They would act, and cost, without a record."""
     gate = Gate()
     model = ScriptedModel([[Say("so "), Pause(gate), Say("far")]])
-    async with launch(tmp_path, model) as boat:
-        await boat.submit("go", "r1")
+    async with launch(tmp_path, model) as running:
+        await running.submit("go", "r1")
         await gate.reached()
-        await boat.submit("then", "r2")
-        await boat.watcher.in_state("r2", "queued")
+        await running.submit("then", "r2")
+        await running.watcher.in_state("r2", "queued")
         delete_directory(tmp_path / "data")
-        stopped = boat.actor._loop.turn
+        stopped = running.actor._loop.turn
         assert stopped is not None
-        assert boat.app.health().status == "degraded"
+        assert running.app.health().status == "degraded"
         await asyncio.wait([stopped._task])
         assert any("unfinished runs" in record.message and "r1, r2" in record.message for record in caplog.records)
         assert not gate.is_open, "the model was not waited for"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from boat import Boat
+from running_app import RunningApp
 
 from longboat.core.history import is_object
 from longboat.core.stream import extend
@@ -51,10 +51,10 @@ def check_requests(requests: Iterable[ModelRequest]) -> None:
         check_request(request)
 
 
-async def check_ends(boat: Boat) -> None:
+async def check_ends(running: RunningApp) -> None:
     """E1, T5, E4: call it when all is done. Every run has one terminal event, the last that is heard of it."""
-    events = boat.watcher.events
-    for run in await boat.ledger():
+    events = running.watcher.events
+    for run in await running.ledger():
         assert run.state is RunState.FINISHED
         places = [i for i, event in enumerate(events) if event.type == "run_complete" and _run_of(event) == run.run_id]
         assert len(places) == 1, f"{run.run_id} has {len(places)} terminal events"
@@ -67,11 +67,11 @@ async def check_ends(boat: Boat) -> None:
         later = [event.type for event in events[place + 1 :] if _run_of(event) == run.run_id]
         assert later == [], f"{later} of {run.run_id} after its terminal event"
         if run.outcome is Outcome.CANCELED:
-            errors = [e for e in boat.watcher.of("agent_event") if e.type is AgentEventType.ERROR]
+            errors = [e for e in running.watcher.of("agent_event") if e.type is AgentEventType.ERROR]
             assert not [error for error in errors if error.run_id == run.run_id]
-    messages = await boat.messages()
+    messages = await running.messages()
     check_transcript(messages)
-    assert replayed(events, boat.session_id) == list(messages)
+    assert replayed(events, running.session_id) == list(messages)
 
 
 def check_transcript(messages: Sequence[Message]) -> None:
@@ -110,9 +110,9 @@ def _run_of(event: Event) -> str | None:
 
 
 @contextmanager
-def locked_store(boat: Boat) -> Iterator[None]:
+def locked_store(running: RunningApp) -> Iterator[None]:
     """Another process holds the write lock: every commit fails, at once, until this ends. Reads go on."""
-    intruder = sqlite3.connect(boat.app.settings.data_dir / STORE_NAME, isolation_level=None)
+    intruder = sqlite3.connect(running.app.settings.data_dir / STORE_NAME, isolation_level=None)
     try:
         with patch("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0):
             intruder.execute("BEGIN IMMEDIATE")
@@ -122,9 +122,9 @@ def locked_store(boat: Boat) -> Iterator[None]:
 
 
 @contextmanager
-def full_disk(boat: Boat) -> Iterator[None]:
+def full_disk(running: RunningApp) -> Iterator[None]:
     """The store cannot grow by one page."""
-    writer: sqlite3.Connection = boat.app._store._connection  # type: ignore[attr-defined]
+    writer: sqlite3.Connection = running.app._store._connection  # type: ignore[attr-defined]
     ((pages,),) = writer.execute("PRAGMA page_count").fetchall()
     writer.execute(f"PRAGMA max_page_count = {pages}").fetchall()
     try:

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
-from boat import TITLES_OFF, Boat, Watcher, launch
 from checks import check_ends
 from mirror import log_of
+from running_app import TITLES_OFF, RunningApp, Watcher, launch
 
 from longboat.models.protocol import Model
 from longboat.store.protocol import Unit
@@ -22,52 +22,54 @@ RESUME = TITLES_OFF.replace("{", '{"on_restart": "resume", ', 1)
 
 @asynccontextmanager
 async def restarted(
-    boat: Boat,
+    running: RunningApp,
     model: Model,
     *,
     config: str = TITLES_OFF,
     tools: Iterable[Tool] = (),
-) -> AsyncIterator[Boat]:
-    """A server that starts after a crash of `boat`. The boat itself goes on and never hears of it."""
-    async with launch(await crashed(boat), model, config=config, tools=tools, session_id=boat.session_id) as again:
+) -> AsyncIterator[RunningApp]:
+    """A server that starts after a crash of `running`, which itself goes on and is not told."""
+    async with launch(
+        await crashed(running), model, config=config, tools=tools, session_id=running.session_id
+    ) as again:
         yield again
 
 
-async def crashed(boat: Boat) -> Path:
+async def crashed(running: RunningApp) -> Path:
     """What a kill -9 would leave now: the store with its write-ahead log, without the shared memory of the dead."""
-    await boat.workspace.store.submit(Unit(workspace_id="nobody"))  # whatever is on its way is on disk
-    place = Path(mkdtemp(dir=boat.app.settings.data_dir.parent, prefix="crash-"))
-    shutil.copytree(boat.app.settings.data_dir, place / "data", ignore=shutil.ignore_patterns("*-shm", "lock"))
-    (place / "project").symlink_to(boat.workspace.directory)
+    await running.workspace.store.submit(Unit(workspace_id="nobody"))  # whatever is on its way is on disk
+    place = Path(mkdtemp(dir=running.app.settings.data_dir.parent, prefix="crash-"))
+    shutil.copytree(running.app.settings.data_dir, place / "data", ignore=shutil.ignore_patterns("*-shm", "lock"))
+    (place / "project").symlink_to(running.workspace.directory)
     return place
 
 
-async def accept_only(boat: Boat, *prompts: tuple[str, str], cancel: bool = False) -> Gate:
+async def accept_only(running: RunningApp, *prompts: tuple[str, str], cancel: bool = False) -> Gate:
     """Accept these (prompt, run_id); the gate holds the session before the first of them enters."""
-    first = await boat.held_actor()
+    first = await running.held_actor()
     answers: list[asyncio.Task[Accepted]] = []
     for prompt, run_id in prompts:
-        answers.append(asyncio.create_task(boat.submit(prompt, run_id)))
-        await boat.posted(len(answers))
-    canceling = asyncio.create_task(boat.workspace.cancel_session(boat.session_id)) if cancel else None
+        answers.append(asyncio.create_task(running.submit(prompt, run_id)))
+        await running.posted(len(answers))
+    canceling = asyncio.create_task(running.workspace.cancel_session(running.session_id)) if cancel else None
     if canceling is not None:
-        await boat.posted(len(answers) + 1)
-    second = boat.hold_actor()
+        await running.posted(len(answers) + 1)
+    second = running.hold_actor()
     first.open()
     await asyncio.gather(*answers, *([canceling] if canceling else []))
     await second.reached()
     return second
 
 
-async def check_log(boat: Boat) -> Watcher:
+async def check_log(running: RunningApp) -> Watcher:
     """What must hold when all is done, judged by the whole log, across all starts. Returns one who read it all."""
     reader = Watcher()
-    for row in await log_of(boat.workspace):
+    for row in await log_of(running.workspace):
         reader.take(row["frames"])
-    await check_ends(Boat(boat.app, boat.workspace, boat.session_id, reader))
+    await check_ends(RunningApp(running.app, running.workspace, running.session_id, reader))
     return reader
 
 
-async def streamed(boat: Boat, text: str) -> None:
+async def streamed(running: RunningApp, text: str) -> None:
     """Wait until the log has a delta that ends so."""
-    await boat.watcher.until(lambda event: event.type == "message_delta" and event.payload.text.endswith(text))
+    await running.watcher.until(lambda event: event.type == "message_delta" and event.payload.text.endswith(text))

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boat import Boat, Watcher, launch, watch
 from checks import check_ends, check_requests, check_transcript, finish_of, replayed
+from running_app import RunningApp, Watcher, launch, watch
 from wire_rules import check_openai, check_wires
 
 from longboat.config.load import user_config_file
@@ -60,32 +60,32 @@ class Parts:
 
 @dataclass
 class Scene:
-    boat: Boat
+    running: RunningApp
     model: ScriptedModel
     other: Watcher
     """A second client, attached from the beginning."""
 
     @property
     def path(self) -> Path:
-        return self.boat.workspace.directory
+        return self.running.workspace.directory
 
     @property
     def workspace(self) -> Workspace:
-        return self.boat.workspace
+        return self.running.workspace
 
     @property
     def watcher(self) -> Watcher:
-        return self.boat.watcher
+        return self.running.watcher
 
     # What people do
 
     async def turn(self, prompt: str, run_id: str = "r1", *, ask: bool = False, **more: Any) -> RunComplete:
         """A prompt seen through to its end."""
         await self.start(prompt, run_id, ask=ask, **more)
-        return await self.boat.completed(run_id)
+        return await self.running.completed(run_id)
 
     async def start(self, prompt: str, run_id: str = "r1", *, ask: bool = False, **more: Any) -> None:
-        await self.boat.submit(prompt, run_id, approve=Approve.ASK if ask else Approve.ALL, **more)
+        await self.running.submit(prompt, run_id, approve=Approve.ASK if ask else Approve.ALL, **more)
 
     async def asked(self, nth: int = 1) -> Permission:
         """The nth permission that was asked for."""
@@ -104,8 +104,8 @@ class Scene:
         await self.workspace.asks.answer_permission(ask.id, request)
 
     async def cancel(self, run_id: str = "r1") -> RunComplete:
-        await self.workspace.cancel_session(self.boat.session_id)
-        return await self.boat.completed(run_id)
+        await self.workspace.cancel_session(self.running.session_id)
+        return await self.running.completed(run_id)
 
     async def showing(self, text: str) -> str:
         """All live output of tools, once it has this in it."""
@@ -140,7 +140,7 @@ class Scene:
 
     async def check(self) -> None:
         """One end for every run, the same events for everybody, transcripts that providers take. Before any undo."""
-        await check_ends(self.boat)
+        await check_ends(self.running)
         for session in (await self.workspace.ledger.sessions(limit=500, after=None)).items:
             await self._check_session(session.id)
         check_requests(self.model.requests)
@@ -149,7 +149,7 @@ class Scene:
         await self._check_streams()
 
     async def _check_session(self, session_id: str) -> None:
-        messages = list(await self.boat.messages(session_id))
+        messages = list(await self.running.messages(session_id))
         if not messages:
             return
         check_transcript(messages)
@@ -176,7 +176,7 @@ class Scene:
         """T3, E4: the run is canceled, `lost` calls say so, everything is in order, and the next prompt works."""
         (complete,) = self.watcher.terminals(run_id)
         assert (complete.outcome, complete.error) == (Outcome.CANCELED, "")
-        messages = await self.boat.messages()
+        messages = await self.running.messages()
         answer = next(message for message in reversed(messages) if message.role is Role.ASSISTANT)
         assert finish_of(answer).reason == "canceled"
         cut = [part for part in self.results() if "canceled" in part.content and part.is_error]
@@ -213,10 +213,10 @@ async def open_scenario(
     text = json.dumps({**PLAIN, **(config or {})})
     make_repository(directory / "project", {**(files or {}), "longboat.json": text})
     async with (
-        launch(directory, model, tools=tools, config=text, **settings) as boat,
-        watch(boat.workspace, client_id="other") as other,
+        launch(directory, model, tools=tools, config=text, **settings) as running,
+        watch(running.workspace, client_id="other") as other,
     ):
-        yield Scene(boat, model, other)
+        yield Scene(running, model, other)
 
 
 def make_repository(path: Path, files: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from boat import TITLES_OFF, OneModel
+from running_app import TITLES_OFF, OneModel
 from server_harness import settings_in
 from textual.geometry import Size
 from textual.pilot import Pilot

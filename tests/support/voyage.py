@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from boat import Boat, Watcher, launch
 from mirror import frames_in
+from running_app import RunningApp, Watcher, launch
 
 from longboat.models.protocol import ModelRequest
 from longboat.store.protocol import Store, Unit
@@ -34,30 +34,30 @@ def busy_answer(request: ModelRequest, pace: Pace) -> Step:
 
 
 @asynccontextmanager
-async def launch_busy(directory: Path) -> AsyncIterator[Boat]:
+async def launch_busy(directory: Path) -> AsyncIterator[RunningApp]:
     pace = Pace()
     model = ScriptedModel(lambda request: busy_answer(request, pace))
-    async with launch(directory, model, tools=[ScriptedTool("look", "waves")]) as boat:
-        pace.store = boat.workspace.store
-        yield boat
+    async with launch(directory, model, tools=[ScriptedTool("look", "waves")]) as running:
+        pace.store = running.workspace.store
+        yield running
 
 
-async def voyage(boat: Boat) -> None:
+async def voyage(running: RunningApp) -> None:
     """Two sessions at once, prompts queued and steered, one canceled, a session renamed and one deleted."""
-    other = (await boat.workspace.create_session(CreateSession(title="other"))).id
+    other = (await running.workspace.create_session(CreateSession(title="other"))).id
     for index in range(3):
-        await boat.submit(f"north {index}", f"n{index}")
-        await boat.submit(f"south {index}", f"s{index}", session_id=other)
-    steered = await boat.submit("east")
-    await boat.workspace.update_session(other, UpdateSession(title="renamed"))
-    await boat.completed("n0")
-    await boat.workspace.cancel_session(other)
-    await boat.completed("n2")
-    await boat.completed(steered.run_id)
+        await running.submit(f"north {index}", f"n{index}")
+        await running.submit(f"south {index}", f"s{index}", session_id=other)
+    steered = await running.submit("east")
+    await running.workspace.update_session(other, UpdateSession(title="renamed"))
+    await running.completed("n0")
+    await running.workspace.cancel_session(other)
+    await running.completed("n2")
+    await running.completed(steered.run_id)
     for index in range(3):
-        await boat.completed(f"s{index}")
-    await boat.workspace.delete_session(other)
-    await boat.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
+        await running.completed(f"s{index}")
+    await running.workspace.delete_session(other)
+    await running.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
 
 
 class Drawn:
@@ -90,9 +90,9 @@ class Drawn:
 
 
 @asynccontextmanager
-async def draw(boat: Boat, after: str | None = None, session_id: str | None = None) -> AsyncIterator[Drawn]:
+async def draw(running: RunningApp, after: str | None = None, session_id: str | None = None) -> AsyncIterator[Drawn]:
     """A stream of a client that is attached already, so that opening it says nothing on the log."""
-    async with boat.workspace.stream(client_id="watcher", after=after, session_id=session_id) as chunks:
+    async with running.workspace.stream(client_id="watcher", after=after, session_id=session_id) as chunks:
         yield Drawn(chunks)
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from boat import configure
+from running_app import configure
 from textual.widgets import Input
 from tui_deck import Deck, aboard, harbour
 from tui_stage import Stage, picture

@@ -89,7 +89,7 @@ class Watcher:
 
 
 @dataclass
-class Boat:
+class RunningApp:
     """One workspace of one app, one session, one watcher that saw everything."""
 
     app: App
@@ -150,7 +150,7 @@ async def launch(
     config: str = TITLES_OFF,
     session_id: str | None = None,
     **settings: Any,
-) -> AsyncIterator[Boat]:
+) -> AsyncIterator[RunningApp]:
     """Start a server on `directory`; the same directory again is a restart. Without a model: those of `configure`."""
     project = directory / "project"
     project.mkdir(exist_ok=True)
@@ -163,11 +163,11 @@ async def launch(
             session_id = (await workspace.create_session(CreateSession())).id
         await workspace.session(session_id)
         async with watch(workspace) as watcher:
-            boat = Boat(app, workspace, session_id, watcher)
+            running = RunningApp(app, workspace, session_id, watcher)
             try:
-                yield boat
+                yield running
             finally:
-                for gate in boat.held:
+                for gate in running.held:
                     gate.open()
 
 
