@@ -70,21 +70,23 @@ def test_a_retry_is_told_on_stderr_and_the_answer_comes_once(home: Home, cwd: Pa
     assert done.err.strip()
 
 
-def test_r4_ctrl_c_cancels_its_own_run_and_exits_130(home: Home, cwd: Path) -> None:
-    for name in ("mine", "other"):
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_r4_a_stop_signal_cancels_its_own_run_and_exits_130(home: Home, cwd: Path, stop: signal.Signals) -> None:
+    own, foreign = f"mine-{stop.name}", f"other-{stop.name}"
+    for name in (own, foreign):
         home.endpoint.script(name, [Say("some"), Pause(Gate(name)), Say(" more")])
-    other = home.start("run", "[[other]]", cwd=cwd)
-    mine = home.start("run", "[[mine]]", cwd=cwd)
-    home.endpoint.wait_for_gate("other")
-    home.endpoint.wait_for_gate("mine")
-    mine.send_signal(signal.SIGINT)
+    other = home.start("run", f"[[{foreign}]]", cwd=cwd)
+    mine = home.start("run", f"[[{own}]]", cwd=cwd)
+    home.endpoint.wait_for_gate(foreign)
+    home.endpoint.wait_for_gate(own)
+    mine.send_signal(stop)
     done = finished(mine)
     assert (done.code, done.err.splitlines()[1:]) == (130, ["canceled"])
-    home.endpoint.open_gate("other")
+    home.endpoint.open_gate(foreign)
     done = finished(other)
     assert (done.code, done.out) == (0, "some more\n")
     runs = ledger(home, cwd)
-    assert (runs["[[mine]]"]["outcome"], runs["[[other]]"]["outcome"]) == ("canceled", "end_turn")
+    assert (runs[f"[[{own}]]"]["outcome"], runs[f"[[{foreign}]]"]["outcome"]) == ("canceled", "end_turn")
 
 
 def test_r1_a_run_that_another_client_cancels_exits_130(home: Home, cwd: Path) -> None:

@@ -106,7 +106,7 @@ def run(
     with "-" to wait for as long as it takes, or redirect from /dev/null if there is none. A file on standard input is
     read only if the prompt ends with "-", so that Longboat can be called in a loop that reads a file.
 
-    Ctrl-C cancels the run; closing the terminal does not.
+    Ctrl-C cancels the run, as does SIGTERM, which `timeout` and CI systems send. Closing the terminal does not.
 
     At a terminal, you answer the agent's questions and permission requests. Without one the run is canceled with exit
     code 1 as soon as it asks, unless you use --yolo or --wait-for-answers.

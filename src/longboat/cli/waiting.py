@@ -1,5 +1,5 @@
-"""Waits for a run with the SDK: handles Ctrl-C, outages and requests for answers, and turns the outcome into an exit
-code (R1, R3, R4, A2).
+"""Waits for a run with the SDK: handles Ctrl-C, SIGTERM, outages and requests for answers, and turns the outcome into
+an exit code (R1, R3, R4, A2).
 
 The only part of the command line that needs httpx2 and an event loop.
 """
@@ -29,6 +29,8 @@ from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
 
 STOP_S = 10.0
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Ctrl-C, and what `timeout` and CI systems send: both cancel the run."""
 CANCELED = 130
 
 
@@ -60,7 +62,8 @@ async def _submit_and_wait(
             stage.answering = Nobody(client, workspace_id, run_id, stage.display)
         interrupt = _Interrupt(client, workspace_id, run_id, stage)
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        for each in STOP_SIGNALS:
+            loop.add_signal_handler(each, interrupt)
         events = client.run(
             submit.prompt,
             session_id=submit.session_id or None,
@@ -81,7 +84,8 @@ async def _submit_and_wait(
         except TimeoutError:
             stage.say(interrupt.unheeded)
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
+            for each in STOP_SIGNALS:
+                loop.remove_signal_handler(each)
             await interrupt.settled()
     if stage.answering.unanswerable is not None and not interrupt.asked:
         raise _unanswered(stage.answering.unanswerable)
@@ -175,7 +179,8 @@ def _how_to_go_on(complete: RunComplete) -> str:
 
 
 class _Interrupt:
-    """The SIGINT handler: cancels the run once it is accepted, and limits the wait. A second SIGINT exits at once."""
+    """The handler of stop signals: cancels the run once it is accepted, and limits the wait. A second signal exits at
+    once."""
 
     def __init__(self, client: Client, workspace_id: str, run_id: str, stage: Stage) -> None:
         self._client = client
