@@ -151,8 +151,8 @@ class _OldServer(BaseHTTPRequestHandler):
         if self.busy:
             self._reply(409, {"code": "server_busy", "message": "A run is unfinished."})
             return
+        Path(str(self.server.server_address)).unlink()  # before the answer: who asks again finds nobody
         self._reply(202, {"status": "leaving"})
-        Path(str(self.server.server_address)).unlink()
         threading.Thread(target=self.server.shutdown).start()
 
     def _reply(self, status: int, body: dict[str, object]) -> None:

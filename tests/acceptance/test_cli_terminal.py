@@ -41,7 +41,9 @@ def test_b5_the_app_says_that_the_server_was_stopped_and_goes_on_when_there_is_o
         shown.until("echo: before", "Idle")
         assert home.longboat("stop", cwd=cwd).code == 0
         shown.until("The server was stopped: any `longboat` command starts one.")
-        assert "Starting a Longboat server" in home.longboat("runs", cwd=cwd).err, "nobody had started it before"
+        listed = home.longboat("runs", cwd=cwd)
+        assert "Starting a Longboat server" in listed.err, "nobody had started it before"
+        assert listed.code == 0, listed.err
         shown.say("hello")
         shown.until("echo: hello")
 

@@ -5,6 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -111,7 +112,18 @@ def test_a_live_socket_is_refused_with_how_to_attach_and_left_alone(settings):
         assert can_connect(settings.socket)
 
 
-def test_of_two_servers_on_one_socket_the_second_is_refused_even_before_the_first_listens(settings):
+def test_b5_a_server_waits_for_one_that_is_shutting_down_on_the_same_socket(settings, monkeypatch):
+    """`longboat stop` returns, and the next command starts a server, while the old one still closes its store."""
+    with ExitStack() as old:
+        listeners = old.enter_context(open_listeners(settings))
+        listeners.sockets[0].close()
+        monkeypatch.setattr(time, "sleep", lambda _: old.close())
+        with open_listeners(settings):
+            assert can_connect(settings.socket)
+
+
+def test_of_two_servers_on_one_socket_the_second_is_refused_even_before_the_first_listens(settings, monkeypatch):
+    monkeypatch.setattr(listen, "_LEAVING_S", 0)
     with ExitStack() as stack:
         stack.enter_context(open_listeners(settings))
         settings.socket.unlink()

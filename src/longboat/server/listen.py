@@ -8,6 +8,7 @@ import os
 import re
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
 from longboat.wire.models import PROTOCOL
 
 _BACKLOG = 1024
+_LEAVING_S = 10.0
+"""How long a new server waits for one that no longer listens but is still writing and closing (B5)."""
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,19 +145,29 @@ def _open_unix(path: Path, *, runtime_dir: Path) -> Iterator[socket.socket]:
 @contextmanager
 def _held(lock_path: Path, path: Path) -> Iterator[None]:
     """Hold the socket's name for as long as we live, so that of two servers that start at once one clears the stale
-    socket and the other is refused. The lock file stays: removing it would let two hold it."""
+    socket and the other is refused. A server that is shutting down is waited for: to every client it is gone already.
+    The lock file stays: removing it would let two hold it."""
     try:
         lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise ListenError(f"Cannot write {lock_path}: {error.strerror}. Choose another --socket PATH.") from error
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise _in_use(path) from None
+        end = time.monotonic() + _LEAVING_S
+        while not _locked(lock):
+            if _somebody_listens(path) or time.monotonic() > end:
+                raise _in_use(path)
+            time.sleep(_POLL_S)
         yield
     finally:
         os.close(lock)
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _clear_stale(path: Path) -> None:
@@ -164,17 +178,21 @@ def _clear_stale(path: Path) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise ListenError(f"{path} exists but is not a socket: remove it, or choose --socket PATH.")
+    if _somebody_listens(path):
+        raise _in_use(path)
+    path.unlink(missing_ok=True)
+
+
+def _somebody_listens(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.settimeout(2)
             probe.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
-            path.unlink(missing_ok=True)
-        except OSError:
-            # A full backlog or a stopped process: somebody holds it.
-            raise _in_use(path) from None
-        else:
-            raise _in_use(path)
+            return False
+        except OSError:  # a full backlog or a stopped process
+            return True
+    return True
 
 
 def _in_use(path: Path) -> ListenError:
