@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli_home import Home
 
-from longboat.models import weights
+from longboat.models.local import weights
 
 pytestmark = pytest.mark.acceptance
 

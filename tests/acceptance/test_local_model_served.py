@@ -10,7 +10,8 @@ from processes import Site, open_site
 from sessions import SessionClient
 
 from longboat.errors import ModelError
-from longboat.models import local, weights
+from longboat.models.local import model as local
+from longboat.models.local import weights
 from longboat.wire.discovery import data_dir as user_data_dir
 
 pytestmark = [

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Route, expect
 from processes import Site, ended
 from sessions import SessionClient
 
-from longboat.models import local
+from longboat.models.local import model as local
 
 pytestmark = MARKS
 pytest_plugins = ("chromium",)

@@ -99,7 +99,7 @@ def test_an_expected_failure_is_one_line_with_a_next_step(monkeypatch: pytest.Mo
 
 
 def test_models_pull_keeps_weights_that_are_here(tmp_path: Path) -> None:
-    from longboat.models.weights import SMOLLM2, path_of
+    from longboat.models.local.weights import SMOLLM2, path_of
 
     weights = path_of(tmp_path)
     weights.parent.mkdir()

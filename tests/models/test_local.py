@@ -8,8 +8,8 @@ import pytest
 from descriptors import none_left
 
 from longboat.errors import ModelError
-from longboat.models import weights
-from longboat.models.local import LocalModel
+from longboat.models.local import weights
+from longboat.models.local.model import LocalModel
 from longboat.models.protocol import ModelRequest
 
 

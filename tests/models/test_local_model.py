@@ -15,8 +15,9 @@ import pytest
 from running_app import launch
 
 from longboat.errors import ModelError
-from longboat.models import local, weights
-from longboat.models.local import LocalModel
+from longboat.models.local import model as local
+from longboat.models.local import weights
+from longboat.models.local.model import LocalModel
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
 from longboat.wire.discovery import data_dir as user_data_dir
 from longboat.wire.models import Message, Outcome, Role, TextPart, ToolCallPart, ToolResultPart
@@ -147,7 +148,7 @@ async def test_closing_ends_the_process(model: LocalModel):
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from longboat.models.local import LocalModel
+from longboat.models.local.model import LocalModel
 from longboat.models.protocol import ModelRequest
 
 async def main():

@@ -9,9 +9,10 @@ import pytest
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
-from longboat.models import local, registry
+from longboat.models import registry
 from longboat.models.adapters import RetirableModel
-from longboat.models.local import LocalModel
+from longboat.models.local import model as local
+from longboat.models.local.model import LocalModel
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
 from longboat.models.pydantic_adapter import PydanticModel

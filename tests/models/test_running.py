@@ -13,8 +13,8 @@ import pytest
 
 from longboat.config.settings import Config, ModelEntry, ModelsSection
 from longboat.errors import ModelError
-from longboat.models import local
 from longboat.models.catalogue import FREE
+from longboat.models.local import model as local
 from longboat.models.registry import Registry
 from longboat.models.running_servers import LOOK_S, OLLAMA_WINDOW, USUAL, Usual, look
 

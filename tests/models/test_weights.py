@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from longboat.errors import ModelError
-from longboat.models import weights
-from longboat.models.weights import FetchProgress, Stage, Weights
+from longboat.models.local import weights
+from longboat.models.local.weights import FetchProgress, Stage, Weights
 
 BYTES = b"GGUF" + bytes(range(256)) * 64
 

@@ -11,7 +11,7 @@ from tui_deck import aboard, harbour
 
 from longboat.cli.activity import Activity
 from longboat.core.tool import ToolSpec
-from longboat.models.local_steps import as_form, offered
+from longboat.models.local.demo_steps import as_form, offered
 from longboat.models.protocol import ModelRequest
 from longboat.permissions.verdict import RuleInvalid, Rules
 from longboat.runtime.turn.tool_calls import group_calls

@@ -273,8 +273,8 @@ def _unreachable(url: str) -> str:
 
 
 def _local_model(data: Path, *, in_use: bool) -> Iterator[Finding]:
-    from longboat.models.local import runtime_installed
-    from longboat.models.weights import present
+    from longboat.models.local.model import runtime_installed
+    from longboat.models.local.weights import present
 
     if not runtime_installed():
         yield Finding(Verdict.NOTE, "local model", "not installed (optional: pip install 'longboat[local]')")

@@ -10,8 +10,8 @@ import click
 from longboat.cli.options import cwd_option, format_option, hand_down
 
 if TYPE_CHECKING:
+    from longboat.models.local.weights import FetchProgress
     from longboat.models.registry import Overview, ProviderInfo, Registry
-    from longboat.models.weights import FetchProgress
     from longboat.wire.models import AgentInfo
 
 
@@ -60,7 +60,7 @@ def pull_weights(data_dir: str | None) -> None:
     """
     import asyncio
 
-    from longboat.models.weights import pull
+    from longboat.models.local.weights import pull
 
     target = Path(data_dir) if data_dir else _data_dir()
     progress = _Progress()

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from longboat.config.settings import ModelEntry, ProviderSection
-from longboat.models import catalogue, local, refreshed_catalogue
+from longboat.models import catalogue, refreshed_catalogue
+from longboat.models.local import model as local
 from longboat.models.protocol import Abilities, Model, ModelEvent, ModelRequest
 from longboat.models.providers import KNOWN, LOCAL_TYPE
 from longboat.wire.listings import ModelPrice

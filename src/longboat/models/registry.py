@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from longboat.config.credentials import Credentials
 from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
-from longboat.models import catalogue, local, refreshed_catalogue, running_servers
+from longboat.models import catalogue, refreshed_catalogue, running_servers
 from longboat.models.adapters import (
     Access,
     Choice,
@@ -28,6 +28,7 @@ from longboat.models.adapters import (
     window_of,
 )
 from longboat.models.fallback import advice_on
+from longboat.models.local import model as local
 from longboat.models.protocol import Model
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
 from longboat.wire.listings import ModelInfo

@@ -19,8 +19,9 @@ from longboat.config.edit import Change, change_user_config
 from longboat.config.load import load_user_config, user_config_file
 from longboat.config.settings import Config, ModelEntry, ProviderSection
 from longboat.errors import BadInput, ModelError, ProviderNotFound
-from longboat.models import local, running_servers
+from longboat.models import running_servers
 from longboat.models.adapters import Access
+from longboat.models.local import model as local
 from longboat.models.providers import CLOUDS, KNOWN, LISTINGS, LOCAL_TYPE, keys_of
 from longboat.models.registry import Registry
 from longboat.wire.providers import Need, Provider, ProviderCheck, ProviderPage, Source

@@ -25,7 +25,7 @@ from longboat.tasks import Tasks
 from longboat.wire.listings import ModelInfo, ModelPage
 
 if TYPE_CHECKING:
-    from longboat.models.local import LocalModel
+    from longboat.models.local.model import LocalModel
     from longboat.models.registry import Registry
 
 Stamp = tuple[tuple[int, int] | None, ...]
@@ -168,7 +168,7 @@ class ModelPool:
     def _resolve(
         self, config: Config, credentials: Credentials, key: bytes, name: str | None, role: ModelRole
     ) -> Model:
-        from longboat.models.local import LocalModel
+        from longboat.models.local.model import LocalModel
         from longboat.models.registry import Registry
 
         if self._local is None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jsonschema_rs
 import pytest
 
-from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
+from longboat.models.local.demo_steps import Call, as_form, as_talk, offered, read_form
 from longboat.models.protocol import ModelRequest
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.ls import LsTool

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from longboat.errors import ModelError
-from longboat.models import weights
 from longboat.models.catalogue import FREE, configured_tariff
-from longboat.models.local_server import MAX_OUTPUT_TOKENS, Job, Ready
-from longboat.models.local_steps import Call, as_form, as_talk, offered, read_form
+from longboat.models.local import weights
+from longboat.models.local.demo_steps import Call, as_form, as_talk, offered, read_form
+from longboat.models.local.server import MAX_OUTPUT_TOKENS, Job, Ready
 from longboat.models.protocol import (
     Abilities,
     Finished,
@@ -191,7 +191,7 @@ async def _launch(data_dir: Path) -> _Server:
     with log.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
             # -P: a directory the server happens to be in must not supply modules.
-            *(sys.executable, "-P", "-m", "longboat.models.local_server"),
+            *(sys.executable, "-P", "-m", "longboat.models.local.server"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=sink,

@@ -1,6 +1,6 @@
 """The process that runs the local model: llama.cpp's OpenAI-compatible server on a free loopback port.
 
-`python -m longboat.models.local_server` reads one JSON line (`Job`) from stdin, answers one JSON line (`Ready`) on
+`python -m longboat.models.local.server` reads one JSON line (`Job`) from stdin, answers one JSON line (`Ready`) on
 stdout once the model is loaded, and ends when its stdin ends: when its parent closes it or dies, however it dies. The
 key comes over stdin because other users can read a command line. Nothing but this module imports xllamacpp.
 """
