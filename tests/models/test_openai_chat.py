@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 from descriptors import none_left
 
@@ -56,6 +57,11 @@ async def read(model: Model, seen: list[ModelEvent]) -> None:
             seen.append(event)
 
 
+async def ask(model: Model, request: ModelRequest) -> str:
+    async with model.stream(request) as events:
+        return "".join([event.text async for event in events if isinstance(event, TextDelta)])
+
+
 async def events_of(model: Model) -> list[ModelEvent]:
     seen: list[ModelEvent] = []
     await read(model, seen)
@@ -87,11 +93,59 @@ async def model(endpoint: ScriptedEndpoint) -> AsyncIterator[OpenAIChatModel]:
 
 # What comes back
 
+THOUGHT = message(
+    Role.ASSISTANT,
+    ReasoningPart(text="hm", signature='{"field":"reasoning_content"}'),
+    ToolCallPart(id="one", name="look", input="{}", finished=True),
+)
+RESULT = message(Role.TOOL, ToolResultPart(tool_call_id="one", content="seen"))
+
+
+async def test_a_server_that_refuses_reasoning_is_asked_without_it(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    endpoint.add([Refuse(400, "property 'reasoning_content' is unsupported")])
+    endpoint.add([Say("a")])
+    endpoint.add([Say("b")])
+    request = ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT))
+    assert await ask(model, request) == "a"
+    assert await ask(model, request) == "b"
+    sent = ["reasoning_content" in str(exchange.body) for exchange in endpoint.requests]
+    assert sent == [True, False, False]
+
+
+async def test_a_server_that_misses_reasoning_is_asked_with_all_of_it(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    endpoint.add([Refuse(400, "The reasoning_content in the thinking mode must be passed back to the API")])
+    endpoint.add([Say("a")])
+    request = ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT, *prompt().messages))
+    assert await ask(model, request) == "a"
+    assert ["hm" in str(exchange.body) for exchange in endpoint.requests] == [False, True]
+
+
+@pytest.mark.parametrize("said", ["reasoning_effort is not supported", "no such thing"])
+async def test_other_refusals_are_not_asked_about_again(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, said: str
+) -> None:
+    endpoint.add([Refuse(400, said)])
+    with pytest.raises(ModelError, match=said):
+        await ask(model, ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT)))
+    assert len(endpoint.requests) == 1
+
+
+async def test_reasoning_of_another_model_is_not_sent(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Say("a")])
+    other = msgspec.structs.replace(THOUGHT, provider="other", model="m")
+    await ask(model, ModelRequest(system="", messages=(*prompt().messages, other, RESULT)))
+    assert "hm" not in str(endpoint.requests[0].body)
+
 
 async def test_text_reasoning_and_usage_are_streamed(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
     endpoint.add([Think("hm"), Say("Hé"), Say("llo ☃"), Use(input_tokens=7, output_tokens=3, cost=0.25)])
     assert await events_of(model) == [
         ReasoningDelta("hm"),
+        ReasoningDelta("", '{"field":"reasoning_content"}'),
         TextDelta("Hé"),
         TextDelta("llo ☃"),
         Finished(StopReason.END_TURN, Usage(input_tokens=7, output_tokens=3, cost=0.25)),

@@ -126,13 +126,41 @@ def test_prompts_around_a_canceled_answer_go_as_one_t2() -> None:
     assert sent(request)["messages"] == [{"role": "user", "content": "a\n\nb"}]
 
 
-def test_reasoning_goes_back_only_where_the_server_wants_it() -> None:
-    answer = message(Role.ASSISTANT, ReasoningPart(text="hm"), TextPart(text="a"))
-    request = ModelRequest(system="", messages=(answer,))
+FORM = '{"field":"reasoning_content"}'
+
+
+def thinking(text: str, *, signature: str | None = FORM) -> Message:
+    return message(Role.ASSISTANT, ReasoningPart(text="hm", signature=signature), TextPart(text=text))
+
+
+def test_reasoning_since_the_last_prompt_goes_back_as_it_came() -> None:
+    prompt = message(Role.USER, TextPart(text="?"))
+    request = ModelRequest(system="", messages=(prompt, thinking("a"), prompt, thinking("b")))
+    old, new = sent(request)["messages"][1::2]
+    assert old == {"role": "assistant", "content": "a"}
+    assert new == {"role": "assistant", "content": "b", "reasoning_content": "hm"}
+    assert "hm" not in str(sent(request, send_reasoning="never"))
+
+
+def test_reasoning_details_go_back_as_they_came() -> None:
+    details = [{"type": "reasoning.text", "text": "hm", "signature": "s"}]
+    signature = msgspec.json.encode({"field": "reasoning", "details": details}).decode()
+    (answer,) = sent(ModelRequest(system="", messages=(thinking("a", signature=signature),)))["messages"]
+    assert answer == {"role": "assistant", "content": "a", "reasoning_details": details}
+
+
+def test_a_server_that_insists_gets_the_field_with_every_answer() -> None:
+    prompt = message(Role.USER, TextPart(text="?"))
+    plain = message(Role.ASSISTANT, TextPart(text="b"))
+    request = ModelRequest(system="", messages=(prompt, thinking("a", signature=None), prompt, plain))
+    answers = sent(request, send_reasoning="always")["messages"][1::2]
+    assert [answer["reasoning_content"] for answer in answers] == ["hm", ""]
+
+
+@pytest.mark.parametrize("signature", [None, "opaque", "{broken", '{"id":"x","signature":"y"}'])
+def test_reasoning_in_no_form_of_this_wire_stays_here(signature: str | None) -> None:
+    request = ModelRequest(system="", messages=(thinking("a", signature=signature),))
     assert sent(request)["messages"] == [{"role": "assistant", "content": "a"}]
-    assert sent(request, send_reasoning=True)["messages"] == [
-        {"role": "assistant", "content": "a", "reasoning_content": "hm"}
-    ]
 
 
 def test_a_tool_call_nested_without_end_does_not_spoil_every_later_request_t3() -> None:

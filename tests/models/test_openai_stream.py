@@ -100,6 +100,7 @@ def test_other_spellings_of_text_and_reasoning() -> None:
     assert read_all(data) == [
         ReasoningDelta("r1"),
         ReasoningDelta("r2"),
+        ReasoningDelta("", '{"field":"reasoning_content"}'),
         TextDelta("I will not."),
         Finished(StopReason.END_TURN),
     ]
@@ -284,3 +285,53 @@ def test_a_stream_with_wrong_bytes_in_it_is_read_or_refused(wrong: list[tuple[in
     for at, byte in wrong:
         data[at] = byte
     read_or_refuse([bytes(data[at : at + size]) for at in range(0, len(data), size)])
+
+
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+@pytest.mark.parametrize(
+    ("text", "thought", "answer"),
+    [
+        ("<think>\nHm, so.\n</think>\n\nYes.", "Hm, so.", "Yes."),
+        ("  <thinking>a < b </think> c</thinking>Yes.", "a < b </think> c", "Yes."),
+        ("<think></think>Yes.", "", "Yes."),
+        ("<thinner> Yes.", "", "<thinner> Yes."),
+        ("Use <think> tags.", "", "Use <think> tags."),
+        ("<think>It never ends", "It never ends", ""),
+        ("<thi", "", "<thi"),
+        ("  Yes.", "", "  Yes."),
+    ],
+)
+def test_think_tags_at_the_beginning_are_reasoning(text: str, thought: str, answer: str, size: int) -> None:
+    pieces = [delta(content=text[n : n + size]) for n in range(0, len(text), size)]
+    events = read_all(stream_of(*pieces, delta("stop")))
+    assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)).strip() == thought
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == answer
+    assert isinstance(events[-1], Finished)
+
+
+def test_a_think_block_ends_at_a_tool_call() -> None:
+    data = stream_of(delta(content="<think>hm"), calls(piece("{}", "f", id="one")), delta("tool_calls"))
+    assert read_all(data) == [
+        ReasoningDelta("hm"),
+        ToolCallStart(0, "one", "f"),
+        ToolCallDelta(0, "{}"),
+        Finished(StopReason.TOOL_USE),
+    ]
+
+
+def test_pieces_of_reasoning_details_are_joined() -> None:
+    def detail(**fields: Any) -> dict[str, Any]:
+        return delta(reasoning_details=[{"type": "reasoning.text", "index": 0, **fields}])
+
+    secret = {"type": "reasoning.encrypted", "index": 1, "data": "x"}
+    data = stream_of(
+        detail(text="a"), detail(text="b", signature="s"), delta(reasoning_details=[secret]), delta(content="c"),
+        delta("stop"),
+    )  # fmt: skip
+    signature = next(
+        event.signature for event in read_all(data) if isinstance(event, ReasoningDelta) and event.signature
+    )
+    assert msgspec.json.decode(signature) == {
+        "field": "reasoning",
+        "details": [{"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"}, secret],
+    }

@@ -52,6 +52,9 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     """Whether the model can call tools."""
     reasoning: bool | None = None
     """Whether the reasoning effort can be set."""
+    send_reasoning: Literal["turn", "always", "never"] | None = None
+    """Which reasoning goes back to the server: what it sent since the last prompt (`turn`), all of it, or none.
+    Default: `turn`; a server that refuses this is asked once more in another way."""
     json_schema: bool | None = None
     """Whether the provider accepts an answer schema together with tools."""
     price: PriceSection | None = None

@@ -173,6 +173,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         effort=entry.effort,
         nested_effort=choice.section.type == "openrouter",
         json_schema=bool(entry.json_schema),
+        send_reasoning=entry.send_reasoning or "turn",
     )
     return OpenAIChatModel(
         provider=choice.provider,

@@ -16,7 +16,7 @@ from longboat.models.catalogue import Tariff
 from longboat.models.error_quotes import secrets_of
 from longboat.models.images import without_unsupported_images
 from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
-from longboat.models.openai_request import PLAIN, Dialect, encode_request
+from longboat.models.openai_request import PLAIN, Dialect, SendReasoning, encode_request, own_reasoning, sends_reasoning
 from longboat.models.openai_stream import StreamReader
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
 
@@ -73,10 +73,9 @@ class OpenAIChatModel:
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         """Send the request. Leaving the context before the end closes the connection at once."""
-        response = await self._send(request)
+        request = own_reasoning(request, provider=self.provider, model=self.name)
+        response = await self._open(request)
         try:
-            if response.status_code != 200 or _is_whole_document(response):
-                raise await self._refusal(response)
             async with aclosing(self._events(response)) as events:
                 yield events
         finally:
@@ -87,6 +86,34 @@ class OpenAIChatModel:
         client, self._own_client = self._own_client, None  # first: who asks meanwhile gets a new one
         if client is not None:
             await client.aclose()
+
+    async def _open(self, request: ModelRequest) -> httpx2.Response:
+        """The answer to the request. A server that wants reasoning sent back in another way is asked once more."""
+        response = await self._send(request)
+        try:
+            if response.status_code == 200 and not _is_whole_document(response):
+                return response
+            refused = await self._refusal(response)
+        except BaseException:
+            await response.aclose()
+            raise
+        await response.aclose()
+        other = self._other_reasoning(refused, request)
+        if other is None:
+            raise refused
+        self._dialect = replace(self._dialect, send_reasoning=other)
+        return await self._open(request)
+
+    def _other_reasoning(self, refused: ModelError, request: ModelRequest) -> SendReasoning | None:
+        """What may please a server that refused the request because of the reasoning in it, or for lack of it."""
+        said = refused.message.lower()
+        if refused.code != "bad_request" or "reasoning" not in said or "effort" in said:
+            return None
+        if self._dialect.send_reasoning != "turn":
+            return None  # the configuration says so, or it was tried
+        if sends_reasoning(request, "turn"):
+            return "never"
+        return "always" if sends_reasoning(request, "always") else None
 
     async def _send(self, request: ModelRequest) -> httpx2.Response:
         body = encode_request(

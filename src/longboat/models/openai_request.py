@@ -2,20 +2,26 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import msgspec
 
 from longboat.core.tool import ToolSpec
 from longboat.models.call_ids import portable_id
 from longboat.models.images import is_image
+from longboat.models.openai_reasoning import read_form
 from longboat.models.protocol import ModelRequest
 from longboat.wire.models import FilePart, Message, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from longboat.wire.requests import Effort
 
 _json = msgspec.json.Encoder()
 _object = msgspec.json.Decoder(dict[str, Any])
+
+
+SendReasoning = Literal["turn", "always", "never"]
+"""Which reasoning goes back to the server: what it sent since the last prompt, as servers want it with the results of
+tool calls; all there is, for one that insists; or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +32,7 @@ class Dialect:
     effort: Effort | None = None
     nested_effort: bool = False
     """`reasoning.effort`, as OpenRouter spells it, instead of `reasoning_effort`."""
-    send_reasoning: bool = False
-    """The server wants old reasoning back."""
+    send_reasoning: SendReasoning = "turn"
     json_schema: bool = False
     """The server takes a schema for the answer even where there are tools. Without tools nearly all do."""
 
@@ -39,7 +44,7 @@ def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAI
     """The body that asks `model` for one streamed step."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": _messages(request, send_reasoning=dialect.send_reasoning),
+        "messages": _messages(request, dialect.send_reasoning),
         "stream": True,
         "stream_options": {"include_usage": True},
     }
@@ -61,14 +66,41 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-def _messages(request: ModelRequest, *, send_reasoning: bool) -> list[dict[str, Any]]:
+def own_reasoning(request: ModelRequest, *, provider: str, model: str) -> ModelRequest:
+    """The request without the reasoning that another model wrote: no server knows what to do with it."""
+
+    def own(message: Message) -> bool:
+        return message.provider in (provider, None) and message.model in (model, None)
+
+    def without(message: Message) -> Message:
+        parts = tuple(part for part in message.parts if not isinstance(part, ReasoningPart))
+        return message if own(message) or parts == message.parts else msgspec.structs.replace(message, parts=parts)
+
+    return replace(request, messages=tuple(without(message) for message in request.messages))
+
+
+def sends_reasoning(request: ModelRequest, back: SendReasoning) -> bool:
+    """Whether the body of this request contains reasoning."""
+    return any(_reasoning(message, back) for message in request.messages[_first_with_reasoning(request, back) :])
+
+
+def _first_with_reasoning(request: ModelRequest, back: SendReasoning) -> int:
+    """The index of the first message whose reasoning goes back."""
+    if back != "turn":
+        return 0 if back == "always" else len(request.messages)
+    prompts = (n for n, message in enumerate(request.messages, start=1) if message.role is Role.USER)
+    return max(prompts, default=0)
+
+
+def _messages(request: ModelRequest, back: SendReasoning) -> list[dict[str, Any]]:
+    first = _first_with_reasoning(request, back)
     wire: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     said: list[dict[str, Any]] = []
-    for message in request.messages:
+    for index, message in enumerate(request.messages):
         if message.role is Role.USER:
             said += _user_pieces(message)
             continue
-        other = _assistant(message, send_reasoning=send_reasoning) + _tool_results(message)
+        other = _assistant(message, _reasoning(message, back) if index >= first else {}) + _tool_results(message)
         if other and said:
             wire.append(_user(said))
             said = []
@@ -130,7 +162,7 @@ def _decoded(part: FilePart) -> str | None:
         return None
 
 
-def _assistant(message: Message, *, send_reasoning: bool) -> list[dict[str, Any]]:
+def _assistant(message: Message, reasoning: dict[str, Any]) -> list[dict[str, Any]]:
     text = "".join(part.text for part in message.parts if isinstance(part, TextPart))
     calls = [_tool_call(part) for part in message.parts if isinstance(part, ToolCallPart)]
     if not text and not calls:
@@ -138,10 +170,20 @@ def _assistant(message: Message, *, send_reasoning: bool) -> list[dict[str, Any]
     wire: dict[str, Any] = {"role": "assistant", "content": text or None}
     if calls:
         wire["tool_calls"] = calls
-    reasoning = "".join(part.text for part in message.parts if isinstance(part, ReasoningPart))
-    if send_reasoning and reasoning:
-        wire["reasoning_content"] = reasoning
-    return [wire]
+    return [wire | reasoning]
+
+
+def _reasoning(message: Message, back: SendReasoning) -> dict[str, Any]:
+    """The message's reasoning in the form in which the server sent it."""
+    parts = [part for part in message.parts if isinstance(part, ReasoningPart)]
+    forms = [form for part in parts if (form := read_form(part.signature)) is not None]
+    text = "".join(part.text for part in parts)
+    if details := [piece for form in forms for piece in form.details]:
+        return {"reasoning_details": details}
+    if forms and text:
+        return {forms[-1].field: text}
+    # A server that insists wants the field even where another model answered and sent none.
+    return {"reasoning_content": text} if back == "always" and message.role is Role.ASSISTANT else {}
 
 
 def _tool_call(part: ToolCallPart) -> dict[str, Any]:

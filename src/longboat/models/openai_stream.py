@@ -12,11 +12,11 @@ import msgspec
 
 from longboat.errors import ModelError
 from longboat.models.catalogue import Counted, Tariff
+from longboat.models.openai_reasoning import ReasoningReader, ThinkTags
 from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
-    ReasoningDelta,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -51,6 +51,8 @@ class _Delta(msgspec.Struct, gc=False):
     refusal: str | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    """OpenRouter's form: pieces with signatures, which it wants back as they came."""
     tool_calls: list[_ToolCall] | None = None
 
 
@@ -105,6 +107,8 @@ class StreamReader:
         self._rest = bytearray()
         """The beginning of a line whose end has not come."""
         self._calls: list[_Call] = []
+        self._think = ThinkTags()
+        self._reasoning = ReasoningReader()
         self._reason: str | None = None
         self._counted = _Usage()
         """The newest count: some servers send one with every chunk."""
@@ -131,6 +135,8 @@ class StreamReader:
             yield from self.feed(b"\n")  # the last line may lack its end
         if self._reason is None:
             raise self.broken("ended the stream before the answer was complete, without a finish_reason")
+        yield from self._think.finish()
+        yield from self._reasoning.end()
         yield Finished(self._stop_reason(self._reason), self._usage())
 
     def broken(self, what: str) -> ModelError:
@@ -173,14 +179,20 @@ class StreamReader:
     def _choice(self, choice: _Choice) -> Iterator[ModelEvent]:
         delta = choice.delta
         if delta is not None:
-            if delta.content:
-                yield TextDelta(delta.content)
-            if reasoning := delta.reasoning_content or delta.reasoning:
-                yield ReasoningDelta(reasoning)
-            if delta.refusal:
-                yield TextDelta(delta.refusal)
-            for piece in delta.tool_calls or ():
-                yield from self._tool_call(piece)
+            if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
+                yield from self._reasoning.read(delta.reasoning_content, delta.reasoning, delta.reasoning_details)
+            if text := delta.content or delta.refusal:
+                if self._reasoning.open:
+                    yield from self._reasoning.end()
+                if self._think.decided:
+                    yield TextDelta(text)
+                else:
+                    yield from self._think.read(text)
+            if delta.tool_calls:
+                yield from self._think.finish()
+                yield from self._reasoning.end()
+                for piece in delta.tool_calls:
+                    yield from self._tool_call(piece)
         if choice.finish_reason:
             if choice.finish_reason == "error":
                 raise self._error({"message": "the model failed before the answer was complete"})

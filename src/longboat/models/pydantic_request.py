@@ -103,6 +103,8 @@ def _response_parts(message: wire.Message, fit: Fit, signed_by: str | None) -> l
             case wire.ReasoningPart(signature=str(signature)) if signed_by is not None:
                 # Reasoning without a signature, or signed for another model, is not sent: nobody can use it.
                 part_id, secret = unpack(signature)
+                if not secret:
+                    continue
                 parts.append(pai.ThinkingPart(content=part.text, id=part_id, signature=secret, provider_name=signed_by))
     return parts
 
@@ -123,4 +125,4 @@ def unpack(packed: str) -> tuple[str | None, str]:
     if not packed.startswith("{"):
         return None, packed
     fields = json.loads(packed)
-    return fields["id"], fields["signature"]
+    return fields.get("id"), fields.get("signature", "")

@@ -27,12 +27,16 @@ def parse(name: str, arguments: Mapping[str, Any], shape: type[Input]) -> Input:
 
 
 def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
-    """The allowed values of an enum, so that the model need not guess again."""
+    """The fields of an object or the values of an enum, so that the model need not guess again."""
     found = re.search(r" - at `\$(.*)`$", error)
     schema = schema_of(shape)
     for step in re.findall(r"\.(\w+)|\[", found[1]) if found else ():
         schema = schema.get("properties", {}).get(step, {}) if step else schema.get("items", {})
-    return f" Expected one of: {', '.join(map(str, schema['enum']))}." if "enum" in schema else ""
+    if "enum" in schema:
+        return f" Expected one of: {', '.join(map(str, schema['enum']))}."
+    required = schema.get("required", ())
+    fields = [f"{name} (required)" if name in required else name for name in schema.get("properties", ())]
+    return f" Fields: {', '.join(fields)}." if fields else ""
 
 
 class ToolContext(Protocol):

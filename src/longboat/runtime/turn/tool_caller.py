@@ -15,6 +15,7 @@ from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.setup import TurnSetup, ask_hooks
 from longboat.runtime.turn.tool_context import CallContext, News
 from longboat.store.records import RunRecord
+from longboat.tools.arguments import adapt_arguments
 from longboat.tools.context import ToolError
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
 from longboat.wire.models import ToolCallPart, ToolResultPart
@@ -61,7 +62,7 @@ class ToolCaller:
 
     async def _call(self, part: ToolCallPart, news: News) -> ToolResult:
         tool = self._find(part.name)
-        arguments = _arguments(part)
+        arguments = adapt_arguments(_arguments(part), tool.spec.schema)
         before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
         if before.decision == "deny":
             raise ToolError(f"Denied by a hook: {before.reason}")
