@@ -136,6 +136,16 @@ async def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
         assert frames[1:] == [HEARTBEAT] * 3
 
 
+async def test_r3_a_stream_that_resumes_where_nothing_was_missed_begins_with_a_heartbeat(tmp_path: Path) -> None:
+    """Else a client that lost its connection for a moment shows an outage until the next regular one."""
+    async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=3600) as running:
+        await running.submit("hello", "r1")
+        await running.completed("r1")
+        last = Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"])
+        async with draw(running, after=str(last)) as stream:
+            assert await stream.take(1) == [HEARTBEAT]
+
+
 async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """E5: runs come to their ends, memory stays bounded, and the reader gets everything once it reads."""
     small_ring(monkeypatch, 5_000)

@@ -94,6 +94,8 @@ class Hub:
         number = await self._locate(after) if after is not None else None
         if after is not None and number is None:
             yield _RESYNC
+        if number is not None and number >= self._head:
+            yield HEARTBEAT  # nothing was missed: a client that shows an outage learns at once that it is over
         while True:
             if number is None:
                 stretch = await self._view(session_id)
