@@ -296,7 +296,7 @@ def scripted_turn(dice: random.Random) -> list[Step]:
         if dice.random() < 0.3:
             steps.append([*answer(calls=dice.randint(0, 1)), Break()])
         steps.append(answer(calls=dice.randint(1, 3)))
-    return [*steps, [*answer(calls=0), Say(text())]]
+    return [*steps, [*answer(calls=0), Say(f"So {text()}")]]
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -7,6 +7,8 @@ is left, and what was tried and failed. Write plain text, no greeting."""
 
 TITLE_SYSTEM = "You name conversations. Answer with a title of at most six words and nothing else."
 
+SAY_SOMETHING = "[Your answer was empty. Go on with the task; or, if it is done, say what you did and found.]"
+
 GO_ON = "\n\nThe request you are working on:\n\n"
 
 PLAN = "\n\nThe plan so far:\n\n"

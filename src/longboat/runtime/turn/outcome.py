@@ -8,10 +8,11 @@ import logging
 from enum import Enum
 from typing import assert_never
 
+from longboat.core.history import text_of
 from longboat.core.stream import encodable
 from longboat.errors import ConfigInvalid, LongboatError, ModelError
 from longboat.models.protocol import StopReason
-from longboat.wire.models import FinishPart, FinishReason, Outcome, Run
+from longboat.wire.models import FinishPart, FinishReason, Message, Outcome, Run
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +52,28 @@ def outcome_of_stop(why: Stop | None) -> tuple[Outcome, FinishPart]:
             return Outcome.INTERRUPTED, finish
         case _:
             assert_never(why)
+
+
+CUT_OFF = {
+    FinishReason.MAX_TOKENS: "The answer was cut off: the model reached its output limit.",
+    FinishReason.CONTENT_FILTER: "The answer was cut off by the provider's content filter.",
+}
+
+_NO_ANSWER = {
+    StopReason.MAX_TOKENS: (
+        "The model reached its output limit before it said anything. Set a larger max_output_tokens for it, or a lower "
+        "effort."
+    ),
+    StopReason.CONTENT_FILTER: "The provider's content filter blocked it. Ask in other words, or choose another model.",
+}
+
+
+def check_answer(answer: Message, reason: StopReason) -> None:
+    """Raise ModelError if a turn would end without a word."""
+    if text_of(answer).strip():
+        return
+    detail = _NO_ANSWER.get(reason, "The model said nothing, twice. Send the prompt again, or choose another model.")
+    raise ModelError(detail, title="There is no answer", code="empty_answer")
 
 
 def describe_finish(finish: FinishPart) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from longboat.backoff import Backoff
 from longboat.config.settings import RetrySection
+from longboat.core.repetition import RepetitionGuard
 from longboat.core.stream import Draft
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
@@ -36,6 +37,7 @@ class Step:
         self._outbox = outbox
         self._backoff = Backoff(base_s=retry.base_s, ceiling_s=retry.max_s, jitter=(0.8, 1.2), attempts=retry.attempts)
         self._notice = notice
+        self._repetition = RepetitionGuard()
 
     async def take(self, request: ModelRequest) -> Finished:
         """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use."""
@@ -66,6 +68,7 @@ class Step:
             self._outbox.whole(self._draft.message())
 
     async def _try(self, request: ModelRequest) -> Finished:
+        self._repetition = RepetitionGuard()
         async with self._model.stream(request) as events:
             async for event in events:
                 if isinstance(event, Finished):
@@ -83,8 +86,10 @@ class Step:
     def _hear(self, event: ModelEvent, tools: Sequence[ToolSpec]) -> None:
         match event:
             case TextDelta() if event.text:
+                self._stop_repetition(event.text)
                 self._say(*self._draft.add_text(event.text))
             case ReasoningDelta() if event.text or event.signature:
+                self._stop_repetition(event.text)
                 self._say(*self._draft.add_reasoning(event.text, event.signature))
             case ToolCallStart():
                 traits = next((tool.traits for tool in tools if tool.name == event.name), None)
@@ -93,6 +98,15 @@ class Step:
                 self._say(None, self._draft.add_input(event.index, event.text))
             case Progress():
                 self._notice(AgentEventType.LOADING, event.message, "")
+
+    def _stop_repetition(self, text: str) -> None:
+        if self._repetition.is_endless(text):
+            raise ModelError(
+                "It wrote the same words over and over. Send the prompt again with other words, or choose another "
+                "model.",
+                title="Stopped: the model repeats itself",
+                code="repetition",
+            )
 
     def _say(self, shape: Message | None, delta: MessageDelta) -> None:
         if shape is not None:

@@ -22,6 +22,11 @@ from longboat.wire.models import ToolCallPart, ToolResultPart
 
 logger = logging.getLogger(__name__)
 
+TOO_LONG = (
+    "You hit the output limit: write less per call. Make several smaller edits, or write the file in parts, one call "
+    "after the other."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
@@ -121,4 +126,6 @@ def _arguments(part: ToolCallPart) -> dict[str, Any]:
     try:
         return msgspec.json.decode(part.input or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
+        if "truncated" in str(error):
+            raise ToolError(f"The input of {part.name} was cut off. {TOO_LONG}") from None
         raise ToolError(f"The input of {part.name} is not a JSON object: {error}.") from None

@@ -12,7 +12,7 @@ import msgspec
 
 from longboat.config.settings import RetrySection
 from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
-from longboat.core.prompts import GO_ON, PLAN, SUMMARIZE
+from longboat.core.prompts import GO_ON, PLAN, SAY_SOMETHING, SUMMARIZE
 from longboat.core.stream import Draft
 from longboat.core.turn import Asked, estimate_tokens, nearly_full, plausible
 from longboat.errors import ModelError
@@ -22,7 +22,16 @@ from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.mcp_prompts import fill_in_prompt
 from longboat.runtime.turn.outbox import Notices, Outbox
-from longboat.runtime.turn.outcome import FAILED, LOST, Stop, describe_finish, judge_turn, log_failure
+from longboat.runtime.turn.outcome import (
+    CUT_OFF,
+    FAILED,
+    LOST,
+    Stop,
+    check_answer,
+    describe_finish,
+    judge_turn,
+    log_failure,
+)
 from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
 from longboat.runtime.turn.tool_calls import ToolCalls
@@ -33,7 +42,6 @@ from longboat.wire.ids import new_id, person
 from longboat.wire.models import (
     AgentEventType,
     FinishPart,
-    FinishReason,
     Message,
     Outcome,
     Role,
@@ -68,6 +76,8 @@ class Turn:
         self._stopped_by: str | None = None
         self._summarizing = False
         self._summarized = False
+        self._asked_to_speak = False
+        """The model ended without a word, and was asked once for more."""
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._retry = RetrySection()
@@ -145,8 +155,8 @@ class Turn:
             self._outbox.whole(message, Change.CREATED if new else Change.UPDATED)
         if outcome is Outcome.ERROR:
             self._notices.notice(AgentEventType.ERROR, finish.title, finish.detail)
-        if finish.reason is FinishReason.MAX_TOKENS:
-            self._notices.problem("The answer was cut off: the model reached its output limit.")
+        if (cut_off := CUT_OFF.get(finish.reason)) is not None:
+            self._notices.problem(cut_off)
         self._notices.notice(AgentEventType.AGENT_FINISHED)
         writes, entries = await self._outbox.close()
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else describe_finish(finish)
@@ -179,7 +189,7 @@ class Turn:
                 continue  # who wanted to steer meanwhile still can
             await self._owner.send_step(self.run_id)
             reason, calls = await self._step(model)
-            if reason is not None and not await self._send_back():
+            if reason is not None and not self._ask_to_speak(reason) and not await self._send_back():
                 return reason
             await self._run_tools(calls)
 
@@ -225,6 +235,22 @@ class Turn:
             if message.role is Role.USER and (note := notes.pop(message.run_id, None)) is not None:
                 self._history[place] = msgspec.structs.replace(message, parts=(TextPart(text=note), *message.parts))
 
+    def _ask_to_speak(self, reason: StopReason) -> bool:
+        """Whether the model ended without a word and is to try again: many do after their last tool call."""
+        assert self._draft is not None, "a step without calls leaves its answer"
+        if self._asked_to_speak or reason is not StopReason.END_TURN or text_of(self._draft.message()).strip():
+            check_answer(self._draft.message(), reason)
+            return False
+        self._asked_to_speak = True
+        self._notices.problem("The model sent an empty answer. Asking it once more.")
+        self._drop_draft()
+        self._tell_model(SAY_SOMETHING)
+        return True
+
+    def _tell_model(self, text: str) -> None:
+        """For the model alone: nobody said this."""
+        self._history.append(msgspec.structs.replace(self._notices.blank(Role.USER), parts=(TextPart(text=text),)))
+
     async def _send_back(self) -> bool:
         """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
         if self._setup.form is None or self._draft is None:
@@ -236,9 +262,8 @@ class Turn:
         self._draft = None
         self._own.append(answer)
         self._outbox.whole(answer)
-        # For the model alone: nobody said this.
-        request = msgspec.structs.replace(self._notices.blank(Role.USER), parts=(TextPart(text=complaint),))
-        self._history += [answer, request]
+        self._history.append(answer)
+        self._tell_model(complaint)
         return True
 
     async def _announce_prompts(self) -> None:
