@@ -10,7 +10,7 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from browser import MARKS, NARROW, Tab, open_tab
 from browser import call as tool
-from playwright.async_api import Browser, Locator, expect
+from playwright.async_api import Browser, Locator, Route, expect
 from processes import Site, open_site
 from sessions import SessionClient
 
@@ -82,8 +82,8 @@ async def test_f3_an_ask_in_another_workspace_is_counted_shown_and_answered_in_p
         await ben.button("Allow once").click()
         await expect(items(anna)).to_have_count(2)  # the question, and the run that ended
         assert await there.outcome("run-there") == "end_turn"
-        await expect(items(anna).locator(".kind")).to_have_text(["Run finished", "Question"])
-        card = items(anna).nth(1)
+        await expect(items(anna).locator(".kind")).to_have_text(["Question", "Run finished"])
+        card = items(anna).first
         await card.get_by_role("radio", name="b").check()
         await anna.button("Answer", within=card).click()
         assert await other.outcome("run-other") == "end_turn"
@@ -110,13 +110,11 @@ async def test_f3_an_answer_that_comes_too_late_says_who_was_faster(chromium: Br
 
 
 def answered_by_ben(session: SessionClient) -> Any:
-    async def answer(route: Any) -> None:
-        ask = (await session.http.get(f"{session.workspace}/permissions")).json()["items"][0]["id"]
-        body = {"answer": "once", "client_id": "ben"}
-        assert (await session.http.post(f"{session.workspace}/permissions/{ask}", json=body)).status_code == 200
+    async def act(route: Any) -> None:
+        await answer(session, "once")
         await route.continue_()
 
-    return answer
+    return act
 
 
 async def test_f3_a_run_of_the_session_that_is_looked_at_is_no_news_and_one_elsewhere_is(
@@ -242,6 +240,132 @@ async def test_f3_the_inbox_is_used_by_keyboard_alone(chromium: Browser, own_sit
         assert await there.outcome("run-keys") == "end_turn"
         await expect(items(anna).locator(".kind")).to_have_text(["Run finished"])
         assert await anna.page.evaluate("document.activeElement !== document.body")
+
+
+async def test_what_waits_stands_above_what_ended_however_old_it_is(chromium: Browser, own_site: Site) -> None:
+    site = own_site
+    here = await site.session(site.project("here"))
+    await asked_elsewhere(site, "oldest", [tool("bash", command="touch made")])
+    for name in ("one", "two", "three"):
+        await (await asked_elsewhere(site, name, [Say("Done.")])).outcome(f"run-{name}")
+    asking = await asked_elsewhere(site, "newer", [tool("question", text="Which?", choices=["a", "b"])], [Say("Ok.")])
+    await (await asked_elsewhere(site, "newest", [Say("Done.")])).outcome("run-newest")
+
+    async def two_at_a_time(route: Route) -> None:
+        url = route.request.url
+        await route.continue_(url=url if "limit=" in url else f"{url}&limit=2")
+
+    async with open_tab(chromium, site) as anna:
+        await anna.page.route("**/v1/inbox/events**", lambda route: route.abort())  # its first page has 50 items
+        await anna.page.route(re.compile(r"/v1/inbox\?"), two_at_a_time)
+        await anna.go(here)
+        await anna.page.locator("#inbox").click()
+        kinds = items(anna).locator(".kind")
+        await expect(kinds).to_have_text(["Question", "Approval needed", "Run finished"])
+        await anna.button("Show more").click()
+        await expect(kinds).to_have_text(
+            ["Question", "Approval needed", "Run finished", "Run finished", "Run finished"]
+        )
+        await anna.button("Show more").click()
+        await expect(kinds).to_have_count(6)
+        await expect(kinds.last).to_have_text("Run finished")
+        await anna.button("Deny", within=items(anna).nth(1)).click()
+        await anna.button("Deny", within=items(anna).nth(1)).click()
+        await items(anna).first.get_by_role("radio", name="b").check()
+        await anna.button("Answer").click()
+        assert await asking.outcome("run-newer") == "end_turn"
+
+
+async def test_the_inbox_has_keys_to_move_answer_open_and_go_back(chromium: Browser, own_site: Site) -> None:
+    site = own_site
+    here = await site.session(site.project("here"))
+    ended = await asked_elsewhere(site, "ended", [Say("Finished.")])
+    await ended.outcome("run-ended")
+    shell = await asked_elsewhere(site, "shell", [tool("bash", command="touch made")], [Say("Made.")])
+    asking = await asked_elsewhere(site, "asking", [tool("question", text="Which?", choices=["a", "b"])], [Say("Ok.")])
+    risky = await asked_elsewhere(site, "risky", [tool("bash", command="rm -rf ../other")], [Say("Gone.")])
+    async with open_tab(chromium, site, here) as anna:
+        keys = anna.page.keyboard
+        link = items(anna).get_by_role("link")
+        await anna.page.locator("#inbox").click()
+        await expect(items(anna).locator(".kind")).to_have_text(
+            ["Approval needed", "Question", "Approval needed", "Run finished"]
+        )
+        await keys.press("j")
+        await expect(link.nth(0)).to_be_focused()
+        hint = items(anna).nth(0).locator(".inbox-keys")
+        await expect(hint).to_contain_text("type yes and press Enter")
+        await keys.press("ArrowDown")
+        await expect(link.nth(1)).to_be_focused()
+        await expect(hint).to_be_hidden()
+        await keys.press("ArrowDown")
+        await keys.press("k")
+        await expect(link.nth(1)).to_be_focused()
+        await keys.press("2")
+        assert await asking.outcome("run-asking") == "end_turn"
+        assert site.model.requests[-1].body["messages"][-1]["content"].endswith("b")
+        await expect(items(anna).locator(".kind")).to_have_text(
+            ["Approval needed", "Approval needed", "Run finished", "Run finished"]
+        )
+        await expect(link.nth(1)).to_be_focused()  # the item after it
+        await keys.press("k")
+        await keys.press("j")
+        await keys.press("y")
+        assert await shell.outcome("run-shell") == "end_turn"
+        # No single key allows a dangerous call; yes and Enter do.
+        await expect(items(anna).locator(".kind").nth(1)).to_have_text("Run finished")
+        await link.nth(0).focus()
+        for key in "ysa":
+            await keys.press(key)
+        await expect(items(anna).nth(0).locator(".kind")).to_have_text("Approval needed")
+        await keys.type("yes")
+        await expect(hint).to_have_text("Press Enter to allow this call once.")
+        await keys.press("Enter")
+        assert await risky.outcome("run-risky") == "end_turn"
+        # Enter opens a session; Back returns to its item, and Escape to where the inbox was opened.
+        await expect(items(anna).locator(".kind")).to_have_text(["Run finished"] * 4)
+        await link.nth(2).focus()
+        await keys.press("j")
+        await keys.press("Enter")
+        await anna.sees("Finished.")
+        await anna.page.go_back()
+        await expect(link.nth(3)).to_be_focused()
+        await keys.press("Escape")
+        await expect(anna.page).to_have_url(re.compile(f"{ended.session_id}$"))
+        await anna.go(here)
+        await anna.page.locator("#inbox").click()
+        await expect(anna.page.get_by_role("heading", name="Inbox")).to_be_focused()
+        await keys.press("Escape")
+        await expect(anna.page).to_have_url(re.compile(f"{here.session_id}$"))
+
+
+async def test_a_key_that_was_meant_for_an_item_that_has_gone_answers_nothing(
+    chromium: Browser, own_site: Site
+) -> None:
+    site = own_site
+    here = await site.session(site.project("here"))
+    first = await asked_elsewhere(site, "first", [tool("bash", command="touch one")], [Say("Made.")])
+    second = await asked_elsewhere(site, "second", [tool("bash", command="touch two")], [Say("Made.")])
+    async with open_tab(chromium, site, here) as anna:
+        await anna.page.clock.install()
+        await anna.page.goto(f"{anna.origin}/#/inbox")
+        await expect(items(anna)).to_have_count(2)
+        await anna.page.keyboard.press("j")
+        await answer(second, "once")
+        await expect(items(anna).get_by_role("link").first).to_be_focused()
+        await expect(items(anna).first).to_contain_text("touch one")
+        await anna.page.keyboard.press("y")
+        assert len((await first.http.get(f"{first.workspace}/permissions")).json()["items"]) == 1
+        await anna.page.clock.run_for(600)
+        await anna.page.keyboard.press("y")
+        assert await first.outcome("run-first") == "end_turn"
+
+
+async def answer(session: SessionClient, word: str) -> None:
+    """Ben's answer to the permission that waits."""
+    ask = (await session.http.get(f"{session.workspace}/permissions")).json()["items"][0]["id"]
+    body = {"answer": word, "client_id": "ben"}
+    assert (await session.http.post(f"{session.workspace}/permissions/{ask}", json=body)).status_code == 200
 
 
 async def test_f3_what_others_wrote_is_text_in_the_inbox(chromium: Browser, own_site: Site) -> None:

@@ -8,7 +8,7 @@ import { h } from './dom.js';
 import { oneLine, plain } from './format.js';
 import { hasGrant, isOnlyWide } from './permission.js';
 
-const GRACE_MS = 500; // who was typing when a request appeared has not seen it yet
+export const GRACE_MS = 500; // who was typing when a request appeared has not seen it yet
 const ALONE_MS = 400; // a key answers if no other follows: it may begin a sentence
 const WORDS = {
   once: ['y', 'yes', 'ok', 'allow', 'allow once'],
@@ -87,7 +87,7 @@ export class Answering {
 
   effect(ask) {
     const { draft } = this;
-    if (!draft) return isPermission(ask) ? keysOf(ask) : choicesOf(ask);
+    if (!draft) return keyHint(ask, isPermission(ask) ? 'type what to do instead' : 'type your answer');
     if (!isPermission(ask)) return `Enter answers the question with “${oneLine(plain(textsOf(ask, draft).join(', ')), 60)}”.`;
     const word = wordOf(ask, draft);
     return word ? `Enter ${EFFECTS[word]}.` : 'Enter denies this call and tells the agent what to do instead.';
@@ -159,7 +159,7 @@ export class Answering {
   /** Answers with this key unless another one follows. */
   arm(key) {
     const ask = this.target;
-    const act = isPermission(ask) ? this.permissionKey(ask, key) : this.choiceKey(ask, key);
+    const act = keyAnswer(this.asks, ask, key);
     if (!act) return;
     this.alone = setTimeout(() => {
       if (this.target?.id !== ask.id || !['', key].includes(this.composer.text.value)) return;
@@ -167,20 +167,6 @@ export class Answering {
       act();
       this.draw();
     }, ALONE_MS);
-  }
-
-  permissionKey(ask, key) {
-    const word = key.length === 1 && wordOf(ask, key);
-    // A dangerous call takes more than a slip of a finger: the word, and Enter.
-    if (!word || (ask.danger && word !== 'deny')) return null;
-    return () => this.asks.reply(ask, answerOf(ask, key));
-  }
-
-  choiceKey(ask, key) {
-    const choice = /^[1-9]$/.test(key) && ask.choices[Number(key) - 1];
-    if (!choice) return null;
-    if (!ask.multiple) return () => this.asks.reply(ask, [choice]);
-    return () => this.asks.cards.get(ask.id)?.querySelectorAll('input[type=checkbox]')[Number(key) - 1]?.click();
   }
 
   /** Takes the draft as an answer. Returns whether it is one. */
@@ -213,6 +199,20 @@ export class Answering {
   }
 }
 
+/** What a single key does with a request, or null. */
+export function keyAnswer(asks, ask, key) {
+  if (!isPermission(ask)) return choiceKey(asks, ask, key);
+  const word = key.length === 1 && wordOf(ask, key);
+  return word ? () => asks.reply(ask, answerOf(ask, key)) : null;
+}
+
+function choiceKey(asks, ask, key) {
+  const choice = /^[1-9]$/.test(key) && ask.choices[Number(key) - 1];
+  if (!choice) return null;
+  if (!ask.multiple) return () => asks.reply(ask, [choice]);
+  return () => asks.cards.get(ask.id)?.querySelectorAll('input[type=checkbox]')[Number(key) - 1]?.click();
+}
+
 /** The answer that a short word stands for, if this call takes it. */
 function wordOf(ask, text) {
   const said = text.toLowerCase().replace(/[.!]$/, '');
@@ -234,17 +234,16 @@ function textsOf(ask, text) {
   return choices.every((choice) => choice !== undefined) ? [...new Set(choices)] : [text];
 }
 
-function keysOf(ask) {
-  if (ask.danger) return 'To allow this once, type yes and press Enter. Press d to deny, or type what to do instead.';
-  const more = hasGrant(ask) ? ', s to allow for this session, a to always allow' : '';
-  return `Press y to allow once${more}, d to deny; or type what to do instead.`;
-}
-
-function choicesOf(ask) {
+/** How single keys answer a request, with what can be done instead. */
+export function keyHint(ask, instead = '') {
+  const or = instead && `; or ${instead}`;
+  if (isPermission(ask)) {
+    if (ask.danger) return `To allow this once, type yes and press Enter. Press d to deny${or}.`;
+    const more = hasGrant(ask) ? ', s to allow for this session, a to always allow' : '';
+    return `Press y to allow once${more}, d to deny${or}.`;
+  }
   const count = Math.min(ask.choices.length, 9);
-  if (!count) return 'Type your answer and press Enter.';
+  if (!count) return instead && 'Type your answer and press Enter.';
   const keys = count === 1 ? '1' : `1–${count}`;
-  return ask.multiple
-    ? `Press ${keys} to mark choices and Enter to send them; or type your answer.`
-    : `Press ${keys} to choose; or type your answer.`;
+  return ask.multiple ? `Press ${keys} to mark choices and Enter to send them${or}.` : `Press ${keys} to choose${or}.`;
 }

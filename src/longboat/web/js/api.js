@@ -56,7 +56,7 @@ export const server = {
       'GET',
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
-  inbox: (client_id, before) => call('GET', `/v1/inbox${query({ client_id, before })}`),
+  inbox: (client_id, before, limit) => call('GET', `/v1/inbox${query({ client_id, before, limit })}`),
   inboxEventsPath: (client_id) => `/v1/inbox/events${query({ client_id })}`,
   seen: (body) => call('POST', '/v1/inbox/seen', body),
   push: () => call('GET', '/v1/push'),

@@ -24,6 +24,7 @@ const drawers = {};
 let desk = null;
 let inbox = null;
 let inboxView = null;
+let place = '#/'; // the address before the inbox
 let switcher = null;
 let name = '';
 
@@ -71,6 +72,7 @@ function route() {
   const { workspace_id, session_id, message_id, isReview } = address();
   Object.values(drawers).forEach((drawer) => drawer.set(false));
   if (workspace_id === 'inbox') return showInbox(session_id);
+  place = location.hash;
   if (!workspace_id) return choose();
   if (desk?.workspace.id !== workspace_id) open(workspace_id);
   desk.show(session_id, message_id);
@@ -94,7 +96,7 @@ function showInbox(item_id) {
     replace(byId('nav-content'));
     replace(byId('aside-content'));
     switcher.hide();
-    inboxView = new InboxView(inbox);
+    inboxView = new InboxView(inbox, () => (location.hash = place));
     replace(byId('main'), inboxView.element);
     byId('inbox-title').focus();
   }

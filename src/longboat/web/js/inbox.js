@@ -5,15 +5,21 @@ import { server } from './api.js';
 import { Stream } from './stream.js';
 
 const RELOAD_MS = 150;
+const LARGE_PAGE = 500;
+
+/** Whether an item waits for an answer. */
+export const waits = (item) => Boolean(item.permission ?? item.question);
 
 export class Inbox {
   constructor(client_id) {
     this.client_id = client_id;
     this.items = new Map();
-    this.next = null; // where the page after the loaded ones begins
+    this.next = null; // where the page after the loaded ones begins; what waits is loaded also beyond it
+    this.afterFirst = null; // where the page after the first one begins
     this.waiting = 0;
     this.unseen = 0;
     this.newest = null;
+    this.changes = 0;
     this.topics = { changed: new Set(), arrived: new Set() };
     this.others = new BroadcastChannel('longboat.inbox');
     this.others.onmessage = () => this.reloadSoon();
@@ -42,9 +48,9 @@ export class Inbox {
     this.others.close();
   }
 
-  /** Newest first. */
+  /** What waits for an answer, then the runs that have ended; newest first within each. */
   list() {
-    return [...this.items.values()].sort((one, other) => Number(other.id) - Number(one.id));
+    return [...this.items.values()].sort((one, other) => waits(other) - waits(one) || other.id - one.id);
   }
 
   /** How much is new to the user or needs an answer. */
@@ -60,17 +66,23 @@ export class Inbox {
 
   restart(page) {
     const isOlder = (item) => page.next !== null && Number(item.id) < Number(page.next);
-    const older = [...this.items.values()].filter(isOlder); // pages that were loaded
+    const older = [...this.items.values()].filter(isOlder);
+    const hasPages = older.some((item) => this.isLoaded(item));
     const arrived = this.newest === null ? [] : page.items.filter((item) => Number(item.id) > this.newest);
     this.items = new Map([...older, ...page.items].map((item) => [item.id, item]));
-    if (!older.length) this.next = page.next;
+    this.afterFirst = page.next;
+    if (!hasPages) this.next = page.next;
     this.settle(page, arrived);
+  }
+
+  /** Whether the item is on a loaded page. */
+  isLoaded(item) {
+    return this.next === null || Number(item.id) >= Number(this.next);
   }
 
   change({ changed, removed, ...counts }) {
     for (const id of removed) this.items.delete(id);
-    const isLoaded = (item) => this.next === null || Number(item.id) >= Number(this.next);
-    for (const item of changed.filter(isLoaded)) this.items.set(item.id, item);
+    for (const item of changed) if (waits(item) || this.isLoaded(item)) this.items.set(item.id, item);
     this.settle(
       counts,
       changed.filter((item) => Number(item.id) > (this.newest ?? 0)),
@@ -80,9 +92,33 @@ export class Inbox {
   settle({ waiting, unseen }, arrived) {
     this.waiting = waiting;
     this.unseen = unseen;
+    this.changes += 1;
     this.newest = Math.max(this.newest ?? 0, ...[...this.items.keys()].map(Number));
     this.tell('changed', {});
     for (const item of arrived) this.tell('arrived', item);
+    const loaded = [...this.items.values()].filter(waits).length;
+    if (loaded !== waiting && this.afterFirst !== null) this.loadWaiting().catch(() => {}); // the next change tries again
+  }
+
+  /** Loads what waits on pages after the first one, however far back it is. */
+  async loadWaiting() {
+    this.loadingWaiting ??= this.readWaiting().finally(() => (this.loadingWaiting = null));
+    return this.loadingWaiting;
+  }
+
+  async readWaiting() {
+    const found = [];
+    const { afterFirst: first, changes } = this;
+    for (let next = first; next !== null; ) {
+      const page = await server.inbox(this.client_id, next, LARGE_PAGE);
+      found.push(...page.items.filter(waits));
+      next = page.next;
+    }
+    if (this.closed) return;
+    for (const item of this.items.values()) if (waits(item) && Number(item.id) < Number(first)) this.items.delete(item.id);
+    for (const item of found) this.items.set(item.id, item);
+    this.tell('changed', {});
+    if (changes !== this.changes) this.reloadSoon(); // some may have been answered meanwhile
   }
 
   reloadSoon() {

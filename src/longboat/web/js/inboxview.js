@@ -1,17 +1,20 @@
-// The inbox on the screen: one entry for each item, newest first, with the buttons to answer in place.
+// The inbox on the screen: one entry for each item, what waits for an answer first, with the buttons to answer in place.
 
 import { say, toast } from './a11y.js';
+import { keyHint } from './answering.js';
 import { Workspace } from './api.js';
 import { Asks } from './asks.js';
 import { byId, h, icon, replace } from './dom.js';
 import { base, exactly, oneLine, plain, plural, when } from './format.js';
+import { InboxKeys } from './inboxkeys.js';
 import { Mirror } from './mirror.js';
 import { notifyButton } from './notify.js';
 
 const KINDS = { permission: 'Approval needed', question: 'Question', failed: 'Run failed', finished: 'Run finished' };
 
 export class InboxView {
-  constructor(inbox) {
+  /** `leave()` goes back to where the user was. */
+  constructor(inbox, leave) {
     this.inbox = inbox;
     this.entries = new Map(); // id → { element, close, drawn }
     this.list = h('ol', { class: 'inbox-list' });
@@ -32,12 +35,14 @@ export class InboxView {
       this.more,
     );
     this.list.addEventListener('focusin', (event) => (this.at = event.target.closest('.inbox-item')));
+    this.keys = new InboxKeys(this.list, this.entries, leave);
     this.stop = inbox.on('changed', () => this.draw());
     this.draw();
   }
 
   close() {
     this.stop();
+    this.keys.close();
     for (const entry of this.entries.values()) entry.close();
   }
 
@@ -70,7 +75,10 @@ export class InboxView {
     const made = known ?? { ...newEntry(item, this.inbox.client_id), element: h('li', { data: { id: item.id } }) };
     made.drawn = drawn;
     made.element.className = `inbox-item ${item.kind}${item.seen ? '' : ' unseen'}`;
-    const head = heading(item, () => this.inbox.see([item.id]).catch(() => {}));
+    const head = heading(item, () => {
+      this.inbox.see([item.id]).catch(() => {});
+      history.replaceState(null, '', `#/inbox/${item.id}`); // Back returns to this item
+    });
     if (known) {
       const before = made.element.firstElementChild;
       const hadFocus = before.contains(document.activeElement);
@@ -90,17 +98,26 @@ export class InboxView {
     entry.close();
     entry.element.remove();
     this.entries.delete(id);
-    if (hadFocus) (next?.querySelector('a, button') ?? byId('inbox-title'))?.focus();
+    if (!hadFocus) return;
+    (next?.querySelector('a, button') ?? byId('inbox-title'))?.focus();
+    this.keys.moved();
   }
 
-  /** Shows one item, as soon as it is there. */
+  /** Shows one item, as soon as it is there; the one after it, if it is gone. */
   focus(id) {
-    const entry = this.entries.get(id);
+    const at = this.entries.has(id) ? id : this.following(id);
+    const entry = this.entries.get(at);
     this.wanted = entry ? null : id;
     if (!entry) return;
     entry.element.scrollIntoView({ block: 'center' });
     entry.element.querySelector('a').focus({ preventScroll: true });
-    this.inbox.see([id]).catch(() => {});
+    this.inbox.see([at]).catch(() => {});
+  }
+
+  /** The item after one that was answered, or null if it may still come. */
+  following(id) {
+    const isGone = Number(id) <= (this.inbox.newest ?? 0) && this.inbox.isLoaded({ id });
+    return (isGone && this.inbox.list().find((item) => Number(item.id) < Number(id))?.id) || null;
   }
 
   async markAll() {
@@ -154,10 +171,13 @@ function newEntry(item, client_id) {
   const mirror = new Mirror(workspace);
   if (item.permission) mirror.permissions.set(item.permission.id, item.permission);
   if (item.question) mirror.questions.set(item.question.id, item.question);
+  const ask = item.permission ?? item.question;
   const asks = new Asks(workspace, mirror);
-  asks.show((item.permission ?? item.question).session_id);
+  asks.show(ask.session_id);
   asks.element.removeAttribute('aria-label'); // many landmarks of one name lead nowhere: the card has its own
-  return { body: asks.element, close: () => asks.close() };
+  const told = [keyHint(ask), 'Enter opens the session.'].filter(Boolean).join(' ');
+  const hint = h('p', { class: 'inbox-keys quiet', role: 'status' }, told);
+  return { body: h('div', {}, asks.element, hint), asks, ask, hint, told, close: () => asks.close() };
 }
 
 /** The link in the top bar, with the number of things that wait. */
