@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from busy_workspace import launch_busy, logged, read_at_own_pace, work_in_two_sessions
 from mirror import frames_in, log_of, number_of
 from running_app import RunningApp, launch, watch
-from voyage import draw, launch_busy, logged, voyage
 
 from longboat.errors import SessionNotFound
 from longboat.runtime.workspace.hub import CHUNK_BYTES
@@ -37,7 +37,7 @@ def small_ring(monkeypatch: pytest.MonkeyPatch, size: int = 1) -> None:
 async def test_every_client_sees_the_same_bytes_in_the_same_order(tmp_path: Path) -> None:
     async with launch_busy(tmp_path) as running, watch(running.workspace, client_id="two") as two:
         async with watch(running.workspace, client_id="three") as three:
-            await voyage(running)
+            await work_in_two_sessions(running)
             last = running.watcher.events[-1].cursor
             for other in (two, three):
                 await other.until(lambda event: event.cursor == last)
@@ -51,7 +51,7 @@ async def test_every_client_sees_the_same_bytes_in_the_same_order(tmp_path: Path
 
 async def test_numbers_have_no_gap_and_every_event_its_own_cursor(tmp_path: Path) -> None:
     async with launch_busy(tmp_path) as running:
-        await voyage(running)
+        await work_in_two_sessions(running)
         rows = await log_of(running.workspace)
         assert [row["first"] for row in rows] == [1, *(row["last"] + 1 for row in rows[:-1])]
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
@@ -80,7 +80,7 @@ async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
         assert len(frames) > 50
         for place in range(1, len(frames)):
-            async with draw(running, after=str(Cursor(running.workspace.id, 1, place))) as stream:
+            async with read_at_own_pace(running, after=str(Cursor(running.workspace.id, 1, place))) as stream:
                 assert await stream.take(len(frames) - place) == frames[place:]
 
 
@@ -115,7 +115,7 @@ async def test_a_stream_of_one_session_leaves_the_others_out(tmp_path: Path) -> 
         assert logged(narrow) == expected[-len(logged(narrow)) :]
         assert len(narrow.terminals("o2")) == 1
         third = narrow.events[-3].cursor
-        async with draw(running, after=third, session_id=other) as again:
+        async with read_at_own_pace(running, after=third, session_id=other) as again:
             assert await again.take(2) == logged(narrow)[-2:]
 
 
@@ -130,7 +130,7 @@ async def test_a_stream_of_a_session_that_is_not_there_is_refused(tmp_path: Path
 
 
 async def test_a_quiet_stream_has_a_heartbeat(tmp_path: Path) -> None:
-    async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=0.01) as running, draw(running) as stream:
+    async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=0.01) as running, read_at_own_pace(running) as stream:
         frames = await stream.take(4)
         assert frames[0].startswith(b"event: snapshot")
         assert frames[1:] == [HEARTBEAT] * 3
@@ -149,7 +149,7 @@ async def test_r3_a_stream_that_resumes_where_nothing_was_missed_begins_with_a_h
 async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """E5: runs come to their ends, memory stays bounded, and the reader gets everything once it reads."""
     small_ring(monkeypatch, 5_000)
-    async with launch_busy(tmp_path) as running, draw(running) as stuck:
+    async with launch_busy(tmp_path) as running, read_at_own_pace(running) as stuck:
         (snapshot,) = await stuck.take(1)
         for index in range(2):
             await running.submit("all the seas of the world", f"r{index}")
@@ -169,7 +169,7 @@ async def test_a_stuck_reader_slows_nobody_and_loses_nothing(tmp_path: Path, mon
 async def test_a_closed_hub_ends_streams_after_the_last_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """B5: also for a reader that is far behind."""
     small_ring(monkeypatch)
-    async with launch_busy(tmp_path) as running, draw(running) as slow:
+    async with launch_busy(tmp_path) as running, read_at_own_pace(running) as slow:
         await slow.take(1)
         await running.submit("one", "r1")
         await running.completed("r1")
@@ -226,7 +226,7 @@ async def test_a_replay_reads_every_byte_of_the_log_once(
         await written(running, sizes, running.session_id)
         expected = [row["frames"] for row in await log_of(running.workspace)][-len(sizes) :]
         drain.size = drain.fetches = 0
-        async with draw(running, after=start) as stream:
+        async with read_at_own_pace(running, after=start) as stream:
             assert await stream.take(len(sizes)) == expected
         total = sum(map(len, expected))
         assert drain.size == total - len(expected[-1]), "the newest comes from the ring"
@@ -243,7 +243,7 @@ async def test_an_unwanted_frame_is_passed_over_without_being_read(
         await written(running, [10, 20], running.session_id)
         mine = [row["frames"] for row in await log_of(running.workspace)][-2:]
         drain.size = 0
-        async with draw(running, after=start, session_id=running.session_id) as stream:
+        async with read_at_own_pace(running, after=start, session_id=running.session_id) as stream:
             assert await stream.take(2) == mine
         assert drain.size <= sum(map(len, mine))
 
@@ -258,7 +258,7 @@ async def test_no_chunk_is_larger_than_a_chunk(tmp_path: Path, monkeypatch: pyte
         start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
         await written(running, sizes, running.session_id)
         expected = [row["frames"] for row in await log_of(running.workspace)][-len(sizes) :]
-        async with draw(running, after=start) as stream:
+        async with read_at_own_pace(running, after=start) as stream:
             assert await stream.take(len(sizes)) == expected
             assert max(stream.chunks) <= CHUNK_BYTES
 
@@ -268,7 +268,7 @@ async def test_a_snapshot_larger_than_a_chunk_comes_in_slices(tmp_path: Path) ->
     async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("done")]])) as running:
         await running.submit("x" * 3 * CHUNK_BYTES, "r1")
         await gate.reached()
-        async with draw(running) as stream:
+        async with read_at_own_pace(running) as stream:
             (snapshot,) = await stream.take(1)
             assert max(stream.chunks) == CHUNK_BYTES
         payload = msgspec.json.decode(snapshot.partition(b"data: ")[2])["payload"]
@@ -333,7 +333,7 @@ async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypa
 
         monkeypatch.setattr(SqliteReader, "fetch", stall)
         stack.callback(on.set)
-        streams = [await stack.enter_async_context(draw(running, after=start)) for _ in range(5)]
+        streams = [await stack.enter_async_context(read_at_own_pace(running, after=start)) for _ in range(5)]
         reading = [asyncio.create_task(stream.take(1)) for stream in streams]
         await stuck.wait()
         async with asyncio.timeout(30):
@@ -367,11 +367,11 @@ async def test_pruning_forgets_the_oldest_and_leaves_no_gap(tmp_path: Path, monk
         await running.app.prune_once()
         rows = await log_of(running.workspace)
         assert rows == [row for row in before if row["first"] > middle]
-        async with draw(running, after=str(Cursor(running.workspace.id, 1, middle))) as late:
+        async with read_at_own_pace(running, after=str(Cursor(running.workspace.id, 1, middle))) as late:
             resync, snapshot = await late.take(2)
             assert resync.startswith(b"event: resync")
             assert snapshot.startswith(b"event: snapshot")
-        async with draw(running, after=str(Cursor(running.workspace.id, 1, middle + 1))) as early:
+        async with read_at_own_pace(running, after=str(Cursor(running.workspace.id, 1, middle + 1))) as early:
             expected = [frame for row in rows for frame in frames_in(row["frames"])][1:]
             assert await early.take(len(expected)) == expected
 
@@ -401,7 +401,7 @@ async def test_pruning_keeps_what_an_open_message_needs(tmp_path: Path) -> None:
         make_old(tmp_path, up_to=before[-1]["last"])
         await running.app.prune_once()
         assert len(await log_of(running.workspace)) < len(before)
-        async with draw(running) as stream:
+        async with read_at_own_pace(running) as stream:
             (snapshot,) = await stream.take(1)
         assert b'"text":"All of it"' in snapshot
         gate.open()
@@ -410,7 +410,7 @@ async def test_pruning_keeps_what_an_open_message_needs(tmp_path: Path) -> None:
 
 async def test_a_reader_caught_by_pruning_gets_a_resync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_ring(monkeypatch)
-    async with launch_busy(tmp_path) as running, draw(running) as stuck:
+    async with launch_busy(tmp_path) as running, read_at_own_pace(running) as stuck:
         await stuck.take(1)
         await running.submit("one", "r1")
         await running.completed("r1")

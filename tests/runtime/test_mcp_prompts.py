@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_scene import looked_for, stdio
+from mcp_harness import looked_for, stdio
 from scenario import call, open_scenario
 
 from longboat.core.history import text_of

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lsp_puppet import CAPABLE, STRINGS, Puppet
-from mcp_scene import looked_for, stdio
+from controlled_lsp import CAPABLE, RELAY, ControlledServer
+from mcp_harness import looked_for, stdio
 from scenario import PLAIN, Parts, Scene, all_gone, call, is_alive, open_scenario
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel, ScriptedTool
@@ -119,32 +119,32 @@ async def test_in_an_mcp_call_the_server_hears_of_it_and_goes_on(tmp_path: Path)
 
 
 async def test_in_a_call_of_a_language_server_the_server_hears_of_it_and_goes_on(tmp_path: Path) -> None:
-    entered: asyncio.Queue[Puppet] = asyncio.Queue()
+    entered: asyncio.Queue[ControlledServer] = asyncio.Queue()
     writers: list[asyncio.StreamWriter] = []
 
-    async def enter(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
-        entered.put_nowait(Puppet(int(await reader.readline()), reader, writer))
+        entered.put_nowait(ControlledServer(int(await reader.readline()), reader, writer))
 
-    door = await asyncio.start_server(enter, "127.0.0.1", 0)
+    door = await asyncio.start_server(connected, "127.0.0.1", 0)
     port = door.sockets[0].getsockname()[1]
-    command = {"command": sys.executable, "args": ["-S", "-E", "-c", STRINGS, str(port)], "file_types": ["pup"]}
-    steps: list[list[Any]] = [[call("definition", path="b.pup", symbol="knot")], STILL]
-    files = {"a.pup": "let knot = 1\n", "b.pup": "use knot\n"}
+    command = {"command": sys.executable, "args": ["-S", "-E", "-c", RELAY, str(port)], "file_types": ["demo"]}
+    steps: list[list[Any]] = [[call("definition", path="b.demo", symbol="knot")], STILL]
+    files = {"a.demo": "let knot = 1\n", "b.demo": "use knot\n"}
     try:
-        config = {"lsp": {**PLAIN["lsp"], "puppet": command}}
+        config = {"lsp": {**PLAIN["lsp"], "controlled": command}}
         async with open_scenario(tmp_path, steps, files=files, config=config) as scene:
             await scene.start("where is knot")
-            puppet = await entered.get()
-            await puppet.greet(**CAPABLE)
-            request = await puppet.expect("textDocument/definition")
+            controlled = await entered.get()
+            await controlled.initialize(**CAPABLE)
+            request = await controlled.expect("textDocument/definition")
             await scene.cancel()
-            assert (await puppet.expect("$/cancelRequest"))["params"]["id"] == request["id"]
+            assert (await controlled.expect("$/cancelRequest"))["params"]["id"] == request["id"]
             await scene.canceled_once()
-            assert puppet.is_alive
-            leaving = asyncio.create_task(puppet.leave())
+            assert controlled.is_alive
+            leaving = asyncio.create_task(controlled.leave())
         await leaving
-        await all_gone([puppet.pid], within_s=GONE_S)
+        await all_gone([controlled.pid], within_s=GONE_S)
     finally:
         for writer in writers:
             writer.close()

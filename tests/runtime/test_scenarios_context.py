@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mcp_scene import looked_for
+from mcp_harness import looked_for
 from scenario import Parts, call, open_scenario
 
 from longboat.errors import ModelError

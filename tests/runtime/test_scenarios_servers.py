@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_scene import looked_for, stdio
+from mcp_harness import looked_for, stdio
 from running_app import RunningApp, watch
 from scenario import PLAIN, Scene, all_gone, call, is_alive, make_repository, open_scenario
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from bench import WriterGate
+from busy_workspace import launch_busy, logged, read_at_own_pace, work_in_two_sessions
 from mirror import Mirror, check_places, number_of, states
 from running_app import RunningApp, Watcher, launch, watch
-from voyage import draw, launch_busy, logged, voyage
 
 from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Use
@@ -35,10 +35,10 @@ async def test_a_snapshot_is_the_committed_state_exactly_at_its_cursor(tmp_path:
 
     async with launch_busy(tmp_path) as running:
         attaching = [asyncio.create_task(attach_now_and_then(running)) for _ in range(3)]
-        await voyage(running)
+        await work_in_two_sessions(running)
         over.set()
         await asyncio.gather(*attaching)
-        async with draw(running) as stream:
+        async with read_at_own_pace(running) as stream:
             (final,) = await stream.take(1)
         cursor = msgspec.json.decode(final.partition(b"data: ")[2])["payload"]["cursor"]
         await running.watcher.until(lambda event: event.cursor == cursor)
@@ -62,7 +62,7 @@ async def test_a_snapshot_is_the_committed_state_exactly_at_its_cursor(tmp_path:
 
 async def test_a_client_that_follows_from_its_snapshot_ends_with_what_the_store_has(tmp_path: Path) -> None:
     async with launch_busy(tmp_path) as running:
-        await voyage(running)
+        await work_in_two_sessions(running)
         mirror = Mirror.of(running.watcher.events[0].payload)
         whole: dict[str, object] = {}
         for event in running.watcher.events[1:]:

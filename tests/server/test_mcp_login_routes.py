@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
-from mcp_scene import free_port, looked_for, running
+from mcp_harness import free_port, looked_for, running
 from server_harness import NO_MODEL, Served, refusal, serve_in
 
 from longboat.config.load import user_config_file

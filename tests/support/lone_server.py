@@ -23,7 +23,7 @@ from longboat.tools.process.jobs import Jobs
 
 PATIENCE_S = 20
 STRIDE = 2
-"""Lines between two kills: each costs a keeper's start."""
+"""Lines between two kills: each costs a supervisor's start."""
 PR_SET_CHILD_SUBREAPER = 36
 REACHED, NOT_REACHED = 0, 3
 STARTING = (supervisor_client.__file__, job.__file__)

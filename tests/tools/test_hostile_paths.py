@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hostile_paths import PATHS, make_obstacles
-from longboat.testing.tool_context import KitTool, OpenToolContext
+from longboat.testing.tool_context import CallableTool, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.ls import LsTool
@@ -22,7 +22,7 @@ from longboat.tools.search.glob import GlobTool
 from longboat.tools.search.grep import GrepTool
 
 EDIT = {"old_text": "text", "new_text": "other"}
-CALLS: dict[str, tuple[type[KitTool], str, dict[str, Any]]] = {
+CALLS: dict[str, tuple[type[CallableTool], str, dict[str, Any]]] = {
     "ls": (LsTool, "path", {}),
     "glob in": (GlobTool, "path", {"pattern": "*.py"}),
     "glob": (GlobTool, "pattern", {}),
@@ -61,7 +61,7 @@ async def answer(call: Awaitable[object]) -> str:
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize(("tool", "name", "others"), CALLS.values(), ids=CALLS)
 async def test_every_tool_answers_or_refuses(
-    context: OpenToolContext, tool: type[KitTool], name: str, others: dict[str, Any], path: str
+    context: OpenToolContext, tool: type[CallableTool], name: str, others: dict[str, Any], path: str
 ) -> None:
     assert 0 < len(await answer(context.use(tool(), **{name: path}, **others))) < 10_000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp_scene import Scene, free_port, opened, running
+from mcp_harness import McpHarness, free_port, opened, running
 
 from longboat.tools.mcp import Phase
 from longboat.tools.mcp.logins import Logins
@@ -28,9 +28,9 @@ def logins(tmp_path: Path) -> Iterator[Logins]:
     logins.close()
 
 
-async def browse(scene: Scene) -> httpx2.Response:
+async def browse(harness: McpHarness) -> httpx2.Response:
     """What a person does: open the page and follow where it leads."""
-    asked = await scene.until(lambda state: state.authorization_url)
+    asked = await harness.until(lambda state: state.authorization_url)
     assert asked.phase is Phase.CONNECTING
     assert asked.authorization_url is not None
     async with httpx2.AsyncClient(follow_redirects=True) as browser:
@@ -43,11 +43,11 @@ def kept(tmp_path: Path) -> Path:
 
 
 async def log_in(tmp_path: Path, section: dict[str, Any], logins: Logins) -> str:
-    async with opened(tmp_path, section, logins=logins, wait_s=0) as scene:
-        assert "You are logged in" in (await browse(scene)).text
-        await scene.until(lambda state: state.phase is Phase.READY)
-        assert scene.servers.states()[0].authorization_url is None
-        return await scene.use("mcp__g__logins")
+    async with opened(tmp_path, section, logins=logins, wait_s=0) as harness:
+        assert "You are logged in" in (await browse(harness)).text
+        await harness.until(lambda state: state.phase is Phase.READY)
+        assert harness.servers.states()[0].authorization_url is None
+        return await harness.use("mcp__g__logins")
 
 
 async def test_a_person_logs_in_once_and_is_not_asked_again(
@@ -60,9 +60,9 @@ async def test_a_person_logs_in_once_and_is_not_asked_again(
     logins.close()
     again = Logins(tmp_path / "logins")
     assert again.address() == address
-    async with opened(tmp_path, section, logins=again) as scene:
-        assert await scene.use("mcp__g__logins") == "1"
-        assert all(state.authorization_url is None for state in scene.states)
+    async with opened(tmp_path, section, logins=again) as harness:
+        assert await harness.use("mcp__g__logins") == "1"
+        assert all(state.authorization_url is None for state in harness.states)
     again.close()
 
 
@@ -73,8 +73,8 @@ async def test_a_token_that_ran_out_while_we_were_away_is_renewed_without_a_pers
     file = kept(tmp_path)
     before = json.loads(file.read_text())
     file.write_text(json.dumps(before | {"expires_at": time.time() - 1}))
-    async with opened(tmp_path, section, logins=logins) as scene:
-        assert await scene.use("mcp__g__logins") == "1"
+    async with opened(tmp_path, section, logins=logins) as harness:
+        assert await harness.use("mcp__g__logins") == "1"
     after = json.loads(file.read_text())
     assert after["tokens"]["access_token"] != before["tokens"]["access_token"]
     assert after["expires_at"] > time.time() + 3_000
@@ -99,32 +99,32 @@ async def test_the_address_a_browser_elsewhere_was_sent_to_can_be_pasted(
     tmp_path: Path, section: dict[str, Any], logins: Logins
 ) -> None:
     """The server may run on another machine than the browser."""
-    async with opened(tmp_path, section, logins=logins, wait_s=0) as scene:
-        asked = await scene.until(lambda state: state.authorization_url)
+    async with opened(tmp_path, section, logins=logins, wait_s=0) as harness:
+        asked = await harness.until(lambda state: state.authorization_url)
         async with httpx2.AsyncClient() as browser:
             sent_to = (await browser.get(asked.authorization_url or "")).headers["location"]
         assert not logins.arrive("http://127.0.0.1/callback?code=forged&state=forged")
         assert logins.arrive(sent_to)
         assert not logins.arrive(sent_to)
-        await scene.until(lambda state: state.phase is Phase.READY)
+        await harness.until(lambda state: state.phase is Phase.READY)
 
 
 async def test_a_refused_login_is_told_and_not_repeated(
     tmp_path: Path, section: dict[str, Any], logins: Logins
 ) -> None:
-    async with opened(tmp_path, section, logins=logins, wait_s=0) as scene:
-        asked = await scene.until(lambda state: state.authorization_url)
+    async with opened(tmp_path, section, logins=logins, wait_s=0) as harness:
+        asked = await harness.until(lambda state: state.authorization_url)
         state = httpx2.URL(asked.authorization_url or "").params["state"]
         assert logins.arrive(f"/callback?error=access_denied&error_description=No+thanks&state={state}")
-        failed = await scene.until(lambda state: state.phase is Phase.FAILED)
+        failed = await harness.until(lambda state: state.phase is Phase.FAILED)
         assert failed.reason == "the login failed: the login was refused: No thanks"
-        assert scene.phases("g").count(Phase.FAILED) == 1
+        assert harness.phases("g").count(Phase.FAILED) == 1
 
 
 async def test_closing_while_a_person_is_asked_ends_the_wait(
     tmp_path: Path, section: dict[str, Any], logins: Logins
 ) -> None:
-    async with opened(tmp_path, section, logins=logins, wait_s=0) as scene:
-        await scene.until(lambda state: state.authorization_url)
-    assert scene.states[-1].phase is Phase.CLOSED
-    assert scene.states[-1].authorization_url is None
+    async with opened(tmp_path, section, logins=logins, wait_s=0) as harness:
+        await harness.until(lambda state: state.authorization_url)
+    assert harness.states[-1].phase is Phase.CLOSED
+    assert harness.states[-1].authorization_url is None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_scene import Scene, free_port, looked_for, opened, pid_in, running
+from mcp_harness import McpHarness, free_port, looked_for, opened, pid_in, running
 
 from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
@@ -35,31 +35,31 @@ def at(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> Any:
 
 
 async def test_tools_answer_and_get_the_headers(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
-    async with at(web, tmp_path) as scene:
-        assert await scene.use("mcp__w__echo", text="over the net") == "over the net"
-        assert await scene.use("mcp__w__header", name="x-key") == "sk-123456789"
-        assert await scene.use("mcp_resource", uri="memo://today") == "buy rope"
+    async with at(web, tmp_path) as harness:
+        assert await harness.use("mcp__w__echo", text="over the net") == "over the net"
+        assert await harness.use("mcp__w__header", name="x-key") == "sk-123456789"
+        assert await harness.use("mcp_resource", uri="memo://today") == "buy rope"
         with pytest.raises(ToolError, match="no such harbour"):
-            await scene.use("mcp__w__fail", text="no such harbour")
+            await harness.use("mcp__w__fail", text="no such harbour")
 
 
 async def test_a_canceled_call_is_canceled_at_the_server(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
-    async with at(web, tmp_path) as scene:
-        call = asyncio.create_task(scene.use("mcp__w__hang"))
+    async with at(web, tmp_path) as harness:
+        call = asyncio.create_task(harness.use("mcp__w__hang"))
         await looked_for((tmp_path / "hanging").exists)
         call.cancel()
         await asyncio.wait({call}, timeout=0.5)
         assert call.cancelled()
         await looked_for((tmp_path / "canceled").exists)
-        assert await scene.use("mcp__w__echo", text="still here") == "still here"
+        assert await harness.use("mcp__w__echo", text="still here") == "still here"
 
 
 async def test_tools_that_appear_are_listed(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
-    async with at(web, tmp_path) as scene:
-        count = scene.servers.states()[0].tools
-        await scene.use("mcp__w__grow", name="later")
-        await scene.until(lambda state: state.tools == count + 1)
-        assert await scene.use("mcp__w__later") == "grown"
+    async with at(web, tmp_path) as harness:
+        count = harness.servers.states()[0].tools
+        await harness.use("mcp__w__grow", name="later")
+        await harness.until(lambda state: state.tools == count + 1)
+        assert await harness.use("mcp__w__later") == "grown"
 
 
 async def test_a_server_that_was_restarted_is_found_again(
@@ -67,22 +67,22 @@ async def test_a_server_that_was_restarted_is_found_again(
 ) -> None:
     _, arguments = web
     port = int(arguments[3])
-    async with at(web, tmp_path) as scene:
-        await scene.use("mcp__w__echo", text="before")
+    async with at(web, tmp_path) as harness:
+        await harness.use("mcp__w__echo", text="before")
         os.kill(pid_in(tmp_path), 9)
         async with running(port, "mcp_server.py", *arguments):
-            assert await _echoed(scene) == "after"
-    assert Phase.FAILED in scene.phases("w")
-    assert "sk-123456789" not in repr(scene.states)
+            assert await _echoed(harness) == "after"
+    assert Phase.FAILED in harness.phases("w")
+    assert "sk-123456789" not in repr(harness.states)
 
 
-async def _echoed(scene: Scene) -> str:
+async def _echoed(harness: McpHarness) -> str:
     """A call that finds the old connection dead says so; the next one waits for the new."""
     try:
-        return await scene.use("mcp__w__echo", text="after")
+        return await harness.use("mcp__w__echo", text="after")
     except ToolError as error:
         assert "exited during the call" in str(error)  # noqa: PT017
-    return await scene.use("mcp__w__echo", text="after")
+    return await harness.use("mcp__w__echo", text="after")
 
 
 async def test_a_server_that_is_not_there_says_so(tmp_path: Path) -> None:
@@ -90,14 +90,14 @@ async def test_a_server_that_is_not_there_says_so(tmp_path: Path) -> None:
         "http": {"url": f"http://127.0.0.1:{free_port()}/mcp"},
         "sse": {"type": "sse", "url": f"http://127.0.0.1:{free_port()}/sse"},
     }
-    async with opened(tmp_path, section, backoff=replace(RECONNECT, attempts=1)) as scene:
-        for state in scene.servers.states():
+    async with opened(tmp_path, section, backoff=replace(RECONNECT, attempts=1)) as harness:
+        for state in harness.servers.states():
             assert (state.phase, state.reason) == (
                 Phase.FAILED,
                 "it cannot be reached: All connection attempts failed",
             )
         with pytest.raises(ToolError, match="The MCP server http cannot be used: it cannot be reached"):
-            await scene.servers.prompt("http", "review", {})
+            await harness.servers.prompt("http", "review", {})
 
 
 async def test_a_wrong_address_and_a_refusal_say_what_to_do_and_no_secret(
@@ -112,12 +112,12 @@ async def test_a_wrong_address_and_a_refusal_say_what_to_do_and_no_secret(
             "sse": {"type": "sse", "url": f"http://127.0.0.1:{port}/wrong?key=sk-123456789"},
             "key": {"url": f"http://127.0.0.1:{port}/mcp", "headers": {"Authorization": "Bearer sk-123456789"}},
         }
-        async with opened(tmp_path, section) as scene:
-            assert [state.reason for state in scene.servers.states()] == [
+        async with opened(tmp_path, section) as harness:
+            assert [state.reason for state in harness.servers.states()] == [
                 "it answered with HTTP 404: check mcp.path.url",
                 "it answered with HTTP 404: check mcp.sse.url",
                 "it answered with HTTP 401: add the headers it needs, such as Authorization, to mcp.key.headers",
             ]
-            assert "sk-123456789" not in repr(scene.states)
+            assert "sk-123456789" not in repr(harness.states)
     assert "it answered with HTTP 404" in caplog.text
     assert "sk-123456789" not in caplog.text

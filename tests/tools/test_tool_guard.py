@@ -32,14 +32,14 @@ WAITING_LINES = 10
 """More than a guard executes before it has a command: then it stops while another one has it."""
 LONG = "(setsid env -i sleep 600 &) ; sleep 600"
 """A command and a daemon of its own, which has left the group, the session and the environment."""
-ANCESTORS = 'guard=$PPID; keeper=$(cut -d" " -f4 /proc/$PPID/stat); '
+ANCESTORS = 'guard=$PPID; parent=$(cut -d" " -f4 /proc/$PPID/stat); '
 ATTACKS = {
     "the guard": 'setsid env -i sh -c "kill -9 $guard; sleep 600" > /dev/null 2>&1 & sleep 600',
     "the guard, with what holds the output": 'setsid env -i sh -c "kill -9 $guard; sleep 600" & sleep 600',
-    "the keeper and then the guard": 'setsid env -i sh -c "kill -9 $keeper; kill -9 $guard; sleep 600" & sleep 600',
-    "the guard and then the keeper": 'setsid env -i sh -c "kill -9 $guard; kill -9 $keeper; sleep 600" & sleep 600',
-    "both, stopped before": 'kill -STOP $keeper $guard; setsid env -i sh -c "kill -9 $guard $keeper; sleep 600" & wait',
-    "both, from a daemon": '(setsid env -i sh -c "(kill -9 $guard $keeper; sleep 600) &" >/dev/null 2>&1 &); sleep 600',
+    "supervisor, then guard": 'setsid env -i sh -c "kill -9 $parent; kill -9 $guard; sleep 600" & sleep 600',
+    "guard, then supervisor": 'setsid env -i sh -c "kill -9 $guard; kill -9 $parent; sleep 600" & sleep 600',
+    "both, stopped before": 'kill -STOP $parent $guard; setsid env -i sh -c "kill -9 $guard $parent; sleep 600" & wait',
+    "both, from a daemon": '(setsid env -i sh -c "(kill -9 $guard $parent; sleep 600) &" >/dev/null 2>&1 &); sleep 600',
 }
 
 
@@ -71,7 +71,7 @@ def directory() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_command_that_kills_its_guard_or_keeper_takes_all_with_it(
+def test_a_command_that_kills_its_guard_or_supervisor_takes_all_with_it(
     name: str, directory: Path, user: int | None
 ) -> None:
     """D9: with the server alive, nothing of it is left, whoever killed what."""
@@ -87,7 +87,7 @@ def test_a_server_killed_at_any_instant_of_a_start_leaves_nothing(directory: Pat
 
 
 class Scene:
-    """A keeper whose guards stop at each of their lines in turn, and a server's end for it."""
+    """A supervisor whose guards stop at each of their lines in turn, and a server's end for it."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.asked = socket.socket(socket.AF_UNIX)
@@ -99,7 +99,7 @@ class Scene:
                 sys.executable,
                 "-I",
                 "-S",
-                str(HERE / "stopping_keeper.py"),
+                str(HERE / "stopping_supervisor.py"),
                 supervisor.__file__,
                 str(tmp_path / "ask"),
             ]
@@ -197,10 +197,10 @@ async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path
     assert not (tmp_path / "ran").exists()
 
 
-async def test_signals_that_can_be_caught_do_not_end_a_guard_or_keeper(tmp_path: Path) -> None:
+async def test_signals_that_can_be_caught_do_not_end_a_guard_or_supervisor(tmp_path: Path) -> None:
     jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     polite = (
-        "for name in TERM INT HUP QUIT USR1 USR2 ALRM PIPE CHLD RTMIN; do kill -$name $guard $keeper; done; echo on"
+        "for name in TERM INT HUP QUIT USR1 USR2 ALRM PIPE CHLD RTMIN; do kill -$name $guard $parent; done; echo on"
     )
     told = await context.use(BashTool(jobs), command=ANCESTORS + polite)
     assert told.content.startswith("on\n[exit code 0")
@@ -217,7 +217,7 @@ async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pyte
     jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     wait = {"while it starts": "", "later": "sleep 0.5;", "before": ""}[when]
     if when == "before":
-        others = "for pid in $(cat /proc/$keeper/task/$keeper/children); do [ $pid = $guard ] || kill -STOP $pid; done"
+        others = "for pid in $(cat /proc/$parent/task/$parent/children); do [ $pid = $guard ] || kill -STOP $pid; done"
         await context.use(BashTool(jobs), command=ANCESTORS + others)
     await asyncio.wait_for(context.use(BashTool(jobs), command=f"{wait} kill -STOP $PPID; {LONG}", wait_s=1), BOUND_S)
     for job in jobs.list():
@@ -226,7 +226,9 @@ async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pyte
     assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
-async def test_with_keeper_and_waiting_guard_killed_the_next_command_is_guarded_all_the_same(tmp_path: Path) -> None:
+async def test_with_supervisor_and_waiting_guard_killed_the_next_command_is_still_guarded(
+    tmp_path: Path,
+) -> None:
     """D9: nobody gets rid of the guard of the next command."""
     jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
     for _ in range(3):

@@ -338,14 +338,14 @@ async def test_it_ends_when_its_job_is_killed_too(jobs: Jobs, context: OpenToolC
     assert not process_tree.is_alive(int((context.directory / "one").read_text()))
 
 
-async def test_commands_are_run_where_no_keeper_can_be_had(
+async def test_commands_are_run_where_no_supervisor_can_be_had(
     jobs: Jobs, context: OpenToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     assert "hello" in (await context.use(BashTool(jobs), command="echo hello")).content
 
 
-async def test_a_keeper_that_was_killed_is_replaced_and_its_commands_go_on(
+async def test_a_supervisor_that_was_killed_is_replaced_and_its_commands_go_on(
     jobs: Jobs, context: OpenToolContext
 ) -> None:
     job = jobs.get(await begin(jobs, context, f"echo zero; {steps('one')}"))
@@ -366,10 +366,10 @@ async def test_a_guard_in_waiting_that_is_killed_has_a_successor(jobs: Jobs, con
     bash = BashTool(jobs)
     await context.use(bash, command="true")
     assert jobs._supervisor._process is not None
-    keeper = psutil.Process(jobs._supervisor._process.pid)
+    supervisor = psutil.Process(jobs._supervisor._process.pid)
     for _ in range(3):
-        await until(lambda: bool(keeper.children()))
-        for guard in keeper.children():
+        await until(lambda: bool(supervisor.children()))
+        for guard in supervisor.children():
             guard.kill()
         done = await asyncio.wait_for(context.use(bash, command="echo again"), 20)
         assert "again" in done.content

@@ -47,7 +47,7 @@ def hidden() -> Iterator[Path]:
 async def test_a_command_writes_to_the_workspace_and_temp_alone(
     context: OpenToolContext, jobs: Jobs, outside: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
 ) -> None:
-    """Below a guard, and where there is no keeper."""
+    """Below a guard, and where there is no supervisor."""
     if not kept:
         monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
     bash = BashTool(jobs, sandbox=policy(context))
@@ -197,7 +197,7 @@ async def test_the_server_and_its_other_commands_are_not_held(
         socket.create_connection(listener.getsockname()).close()
     command = f"echo x > {outside}/command && python3 -c 'import socket; socket.socket()'"
     free = await context.use(BashTool(jobs, sandbox=policy(context, SandboxMode.OFF)), command=command)
-    assert not free.is_error, "the same keeper has started it"
+    assert not free.is_error, "the same supervisor has started it"
     await context.use(BashTool(jobs, sandbox=policy(context)), command="true")
     assert not [name for name in open_files() if "landlock" in name], "no fence is left open"
 

@@ -23,7 +23,7 @@ from longboat.tools.registry import built_in_traits
 from longboat.wire.workshop import TodoItem
 
 
-class KitTool(Protocol):
+class CallableTool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
@@ -143,7 +143,7 @@ class OpenToolContext:
     async def facts(self) -> str:
         return "Longboat, for a test."
 
-    async def use(self, tool: KitTool, **arguments: Any) -> ToolResult:
+    async def use(self, tool: CallableTool, **arguments: Any) -> ToolResult:
         """Call the tool as a turn does."""
         call = ToolCall(
             call_id="call_1",

@@ -106,11 +106,11 @@ class Job:
         """Whether it is being ended, or has been."""
         return self._fate is not JobState.FINISHED
 
-    async def start(self, launch: Launch, keeper: Supervisor) -> Process:
+    async def start(self, launch: Launch, supervisor: Supervisor) -> Process:
         process: Process
         try:
             try:
-                process = self._kept = await self._start_kept(launch, keeper)
+                process = self._kept = await self._start_kept(launch, supervisor)
             except NoSupervisor:
                 process = await self._start_alone(launch)
         except BaseException:
@@ -123,8 +123,8 @@ class Job:
     def _environ(self, launch: Launch) -> dict[str, str]:
         return {**launch.environ, process_tree.MARK: self._mark}
 
-    async def _start_kept(self, launch: Launch, keeper: Supervisor) -> SupervisedProcess:
-        return await keeper.start(
+    async def _start_kept(self, launch: Launch, supervisor: Supervisor) -> SupervisedProcess:
+        return await supervisor.start(
             launch.argv,
             directory=launch.directory,
             environ=self._environ(launch),

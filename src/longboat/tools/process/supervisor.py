@@ -173,9 +173,9 @@ def _guard(line: socket.socket, take: int) -> None:
         data, fds, _, _ = socket.recv_fds(line, 16, 4)
         for fd in fds:
             os.set_inheritable(fd, False)
-        with contextlib.suppress(BrokenPipeError):  # the keeper was killed; we can do without it
+        with contextlib.suppress(BrokenPipeError):  # the supervisor was killed; we can do without it
             os.write(take, TAKEN if data else OVER)
-        os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # the keeper's line is not ours any more
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # the supervisor's line is not ours any more
         if data and len(fds) == data[0]:  # fewer come where too many files are open; no fence must be lost by that
             plan_fd, output_fd, line_fd, *fence = fds
             with socket.socket(fileno=line_fd) as own_line:

@@ -42,7 +42,7 @@ async def launch_busy(directory: Path) -> AsyncIterator[RunningApp]:
         yield running
 
 
-async def voyage(running: RunningApp) -> None:
+async def work_in_two_sessions(running: RunningApp) -> None:
     """Two sessions at once, prompts queued and steered, one canceled, a session renamed and one deleted."""
     other = (await running.workspace.create_session(CreateSession(title="other"))).id
     for index in range(3):
@@ -60,7 +60,7 @@ async def voyage(running: RunningApp) -> None:
     await running.watcher.until(lambda event: event.type == "session" and event.change == "deleted")
 
 
-class Drawn:
+class PacedFrames:
     """Whole frames drawn from a stream at the test's pace."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
@@ -90,10 +90,12 @@ class Drawn:
 
 
 @asynccontextmanager
-async def draw(running: RunningApp, after: str | None = None, session_id: str | None = None) -> AsyncIterator[Drawn]:
+async def read_at_own_pace(
+    running: RunningApp, after: str | None = None, session_id: str | None = None
+) -> AsyncIterator[PacedFrames]:
     """A stream of a client that is attached already, so that opening it says nothing on the log."""
     async with running.workspace.stream(client_id="watcher", after=after, session_id=session_id) as chunks:
-        yield Drawn(chunks)
+        yield PacedFrames(chunks)
 
 
 def logged(watcher: Watcher) -> list[bytes]:

@@ -1,14 +1,14 @@
-"""A language server on strings: a real process that does only what the test tells it, and tells the test all it hears.
+"""A language server that the test controls: a real process that does only what the test tells it to do.
 
-    async with open_stage(workspace, patience) as stage:
-        asking = asyncio.create_task(stage.context.use(DefinitionTool(stage.servers), path="a.pup", symbol="x"))
-        puppet = await stage.entrance()
-        await puppet.greet(definitionProvider=True)
-        request = await puppet.expect("textDocument/definition")
-        puppet.answer(request, None)
+    async with open_lsp_harness(workspace) as harness:
+        asking = asyncio.create_task(harness.context.use(DefinitionTool(harness.servers), path="a.demo", symbol="x"))
+        controlled = await harness.next_server()
+        await controlled.initialize(definitionProvider=True)
+        request = await controlled.expect("textDocument/definition")
+        controlled.answer(request, None)
 
-The process passes bytes on between its pipes and a socket of the test; so a test can have it say anything, say nothing,
-stop listening, or die.
+The process only relays bytes between its pipes and a socket of the test. So a test sees everything that it is sent, and
+can have it say anything, say nothing, stop listening, or die.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from longboat.backoff import Backoff
-from longboat.testing.tool_context import KitTool, OpenToolContext
+from longboat.testing.tool_context import CallableTool, OpenToolContext
 from longboat.tools.lsp.client.server import Timeouts
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.slot import ServerState, ServerStatus
 from longboat.tools.lsp.definition import DefinitionTool
 from longboat.tools.protocol import ToolResult
 
-STRINGS = """
+RELAY = """
 import os, socket, sys, threading
 link = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 link.sendall(b"%d\\n" % os.getpid())
@@ -44,7 +44,7 @@ while data := link.recv(65536):
 """
 
 
-class Puppet:
+class ControlledServer:
     def __init__(self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.pid = pid
         self._reader = reader
@@ -80,12 +80,12 @@ class Puppet:
         params = {"uri": path.as_uri(), "diagnostics": items} | ({} if version is None else {"version": version})
         self.say({"method": "textDocument/publishDiagnostics", "params": params})
 
-    async def greet(self, **capabilities: Any) -> dict[str, Any]:
+    async def initialize(self, **capabilities: Any) -> dict[str, Any]:
         """Answer the greeting. Returns it."""
-        greeting = await self.expect("initialize")
-        self.answer(greeting, {"capabilities": capabilities})
+        initialization = await self.expect("initialize")
+        self.answer(initialization, {"capabilities": capabilities})
         await self.expect("initialized")
-        return greeting
+        return initialization
 
     async def leave(self) -> None:
         """Leave as a server should when it is asked to."""
@@ -112,24 +112,24 @@ class Puppet:
         return True
 
 
-class Stage:
-    """A workspace whose `.pup` files belong to puppets. What the servers change into is kept in `changes`."""
+class LspHarness:
+    """A workspace with a controlled server for its `.demo` files. `changes` has every status of the servers."""
 
     def __init__(self, directory: Path, context: OpenToolContext) -> None:
         self.directory = directory
         self.context = context
         self.changes: list[ServerStatus] = []
         self.servers: LanguageServers
-        self._waiting: asyncio.Queue[Puppet] = asyncio.Queue()
+        self._waiting: asyncio.Queue[ControlledServer] = asyncio.Queue()
         self._changed = asyncio.Event()
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def entrance(self) -> Puppet:
-        """The next puppet that was started."""
+    async def next_server(self) -> ControlledServer:
+        """The next server that was started."""
         return await self._waiting.get()
 
     @property
-    def has_entrance(self) -> bool:
+    def has_next_server(self) -> bool:
         return not self._waiting.empty()
 
     @property
@@ -147,9 +147,9 @@ class Stage:
         self.changes.append(status)
         self._changed.set()
 
-    async def enter(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
-        self._waiting.put_nowait(Puppet(int(await reader.readline()), reader, writer))
+        self._waiting.put_nowait(ControlledServer(int(await reader.readline()), reader, writer))
 
     async def close(self) -> None:
         for writer in self._writers:
@@ -173,33 +173,33 @@ QUICK = Timeouts(
 
 
 @asynccontextmanager
-async def open_stage(
+async def open_lsp_harness(
     directory: Path, timeouts: Timeouts = QUICK, *, context: OpenToolContext | None = None, **more: Any
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[LspHarness]:
     """`more` goes into the settings of the server."""
-    stage = Stage(directory, context or OpenToolContext(directory))
-    endpoint = await asyncio.start_server(stage.enter, "127.0.0.1", 0)
+    harness = LspHarness(directory, context or OpenToolContext(directory))
+    endpoint = await asyncio.start_server(harness.connected, "127.0.0.1", 0)
     port = endpoint.sockets[0].getsockname()[1]
-    args = ["-S", "-E", "-c", STRINGS, str(port)]
-    section = {"puppet": {"command": sys.executable, "args": args, "file_types": ["pup"], **more}}
-    stage.servers = LanguageServers(
-        directory, section, environ=dict(os.environ), on_change=stage.note, timeouts=timeouts
+    args = ["-S", "-E", "-c", RELAY, str(port)]
+    section = {"controlled": {"command": sys.executable, "args": args, "file_types": ["demo"], **more}}
+    harness.servers = LanguageServers(
+        directory, section, environ=dict(os.environ), on_change=harness.note, timeouts=timeouts
     )
     try:
-        yield stage
+        yield harness
     finally:
-        await stage.servers.aclose()
-        await stage.close()
+        await harness.servers.aclose()
+        await harness.close()
         endpoint.close()
 
 
 CAPABLE = {"definitionProvider": True, "renameProvider": True, "textDocumentSync": {"change": 1, "save": True}}
 
 
-def ask(stage: Stage, tool: KitTool | None = None, **arguments: Any) -> asyncio.Task[ToolResult]:
-    tool = tool or DefinitionTool(stage.servers)
-    arguments = arguments or {"path": "b.pup", "symbol": "knot"}
-    return asyncio.create_task(stage.context.use(tool, **arguments))
+def ask(harness: LspHarness, tool: CallableTool | None = None, **arguments: Any) -> asyncio.Task[ToolResult]:
+    tool = tool or DefinitionTool(harness.servers)
+    arguments = arguments or {"path": "b.demo", "symbol": "knot"}
+    return asyncio.create_task(harness.context.use(tool, **arguments))
 
 
 def place(path: Path, line: int, start: int, end: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""`keeper.py` whose n-th guard stops before its n-th line, asks what to do, and then goes on or is killed.
+"""`supervisor.py` whose n-th guard stops before its n-th line, asks what to do, and then goes on or is killed.
 
-`python -I -S stopping_keeper.py KEEPER ADDRESS`: it asks at the unix socket ADDRESS. The answer `k` kills it, `c` lets
-it go on. The command's own process is left alone.
+`python -I -S stopping_supervisor.py SUPERVISOR ADDRESS`: it asks at the unix socket ADDRESS. The answer `k` kills it,
+`c` lets it go on. The command's own process is left alone.
 """
 
 import importlib.util
@@ -14,12 +14,12 @@ from types import FrameType
 from typing import Any
 
 PATH, ADDRESS = sys.argv[1:]
-spec = importlib.util.spec_from_file_location("keeper", PATH)
+spec = importlib.util.spec_from_file_location("supervisor", PATH)
 assert spec is not None
 assert spec.loader is not None
-keeper: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(keeper)
-fork_guard, guard = keeper._fork_guard, keeper._guard
+supervisor: Any = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(supervisor)
+fork_guard, guard = supervisor._fork_guard, supervisor._guard
 number = itertools.count()
 limit = [0]
 
@@ -53,5 +53,5 @@ def ask() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-keeper._fork_guard, keeper._guard = next_fork_guard, stopping_guard
-keeper.main()
+supervisor._fork_guard, supervisor._guard = next_fork_guard, stopping_guard
+supervisor.main()

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 QUICK = Backoff(base_s=0.05, ceiling_s=30.0, attempts=4)
 
 
-class Scene:
+class McpHarness:
     def __init__(self, directory: Path, section: dict[str, Any], **options: Any) -> None:
         self.directory = directory
         self.states: list[ServerState] = []
@@ -54,13 +54,13 @@ class Scene:
 
 
 @asynccontextmanager
-async def opened(directory: Path, section: dict[str, Any], **options: Any) -> AsyncIterator[Scene]:
-    scene = Scene(directory, section, **options)
+async def opened(directory: Path, section: dict[str, Any], **options: Any) -> AsyncIterator[McpHarness]:
+    harness = McpHarness(directory, section, **options)
     try:
-        await scene.servers.wait_connected()
-        yield scene
+        await harness.servers.wait_connected()
+        yield harness
     finally:
-        await scene.servers.aclose()
+        await harness.servers.aclose()
 
 
 def stdio(directory: Path, **settings: Any) -> dict[str, Any]:
