@@ -142,7 +142,7 @@ async def test_r3_a_stream_that_resumes_where_nothing_was_missed_begins_with_a_h
         await running.submit("hello", "r1")
         await running.completed("r1")
         last = Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"])
-        async with draw(running, after=str(last)) as stream:
+        async with read_at_own_pace(running, after=str(last)) as stream:
             assert await stream.take(1) == [HEARTBEAT]
 
 
