@@ -116,23 +116,71 @@ async def test_f3_a_run_is_stopped_once_and_the_page_says_by_whom(chromium: Brow
         await expect(ben.transcript.locator(".finish:visible")).to_have_text("Canceled by you")
 
 
-async def test_b9_no_toast_covers_send_and_undo_offers_redo(chromium: Browser, site: Site) -> None:
-    session = await site.session(site.project("undone"))
+async def test_b9_no_toast_covers_send(chromium: Browser, site: Site) -> None:
+    session = await site.session(site.project("copied"))
     async with open_tab(chromium, site, session, size=(1440, 900)) as anna:
-        await anna.say("hello")
-        await anna.sees("echo: hello")
-        await anna.idle()
-        await anna.say("/undo")
+        await anna.say("/copy")
         toast = anna.toasts.locator(".toast")
-        await expect(toast).to_contain_text("1 turn undone.")
-        await expect(anna.transcript).not_to_contain_text("echo: hello")
+        await expect(toast).to_be_visible()
         send = await anna.button("Send").bounding_box()
         box = await toast.bounding_box()
         assert send is not None
         assert box is not None
         assert box["y"] + box["height"] <= send["y"], "it is above the prompt"
-        await anna.button("Redo", within=toast).click()
-        await anna.sees("echo: hello")
+
+
+async def test_undone_turns_can_be_redone_from_a_line_that_stays(chromium: Browser, site: Site) -> None:
+    session = await site.session(site.project("undone"))
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        for word in ("one", "two"):
+            await anna.say(word)
+            await anna.sees(f"echo: {word}")
+            await anna.idle()
+        await anna.say("/undo")
+        line = anna.transcript.locator(".undone")
+        await expect(line).to_have_text("1 turn undone — Redo")
+        await expect(ben.transcript.locator(".undone")).to_have_text("1 turn undone — Redo")
+        await expect(anna.prompt).to_have_value("two")
+        await anna.prompt.fill("")
+        await anna.say("/undo")
+        await expect(line).to_have_text("2 turns undone — Redo")
+        await expect(anna.transcript).not_to_contain_text("echo: one")
+        await anna.page.reload()  # unlike a toast, it does not go
+        await expect(line).to_have_text("2 turns undone — Redo")
+        await anna.prompt.fill("")
+        await anna.button("Redo", within=line).click()
+        await anna.sees("echo: one")
+        await expect(line).to_have_text("1 turn undone — Redo")
+        await ben.button("Redo", within=ben.transcript).click()
+        await anna.sees("echo: two")
+        await expect(line).to_be_hidden()
+        await anna.say("/undo")
+        await expect(line).to_be_visible()
+        await anna.say("three")
+        await anna.sees("echo: three")
+        await expect(line).to_be_hidden()  # nothing can be redone after a prompt
+
+
+async def test_undoing_the_turn_of_another_person_asks_first(chromium: Browser, site: Site) -> None:
+    session = await site.session(site.project("theirs"))
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        await ben.say("from ben")
+        await anna.sees("echo: from ben")
+        await anna.idle()
+        await anna.say("/undo")
+        dialog = anna.page.get_by_role("dialog", name="Undo the turn of ben?")
+        await expect(dialog).to_contain_text("“from ben” is from ben.")
+        await anna.button("Cancel", within=dialog).click()
+        await anna.sees("echo: from ben")
+        await anna.say("/undo")
+        await anna.button("Undo", within=dialog).click()
+        await expect(anna.transcript).not_to_contain_text("echo: from ben")
+        await expect(anna.prompt).to_have_value("")  # it was not anna's
+        await anna.button("Redo", within=anna.transcript).click()
+        await ben.sees("echo: from ben")
+        await ben.idle()
+        await ben.say("/undo")  # one's own turn: no question
+        await expect(ben.transcript.locator(".undone")).to_be_visible()
 
 
 async def test_b12_clear_asks_before_it_deletes_the_prompts_of_others(chromium: Browser, site: Site) -> None:

@@ -179,7 +179,7 @@ async def test_a4_undo_takes_the_turn_and_its_file_back_and_redo_returns_them(ch
         await anna.page.keyboard.press("Escape")
         await expect(anna.tools.locator("table.diff.split")).to_be_visible()
         await menu(anna, "Undo the last turn")
-        await expect(anna.toasts).to_contain_text("1 turn undone. Restored: sums.py")
+        await expect(anna.transcript).to_contain_text("1 turn undone. Restored: sums.py")
         for tab in (anna, ben):
             await expect(tab.transcript).not_to_contain_text("Mended.")
             await expect(tab.page.locator(".changes")).to_contain_text("No changes.")

@@ -18,6 +18,7 @@ import { suggestions } from './suggestions.js';
 import { setTitle } from './title.js';
 import { Transcript } from './transcript.js';
 import { preview } from './tree.js';
+import { Undo } from './undo.js';
 import { lost, Welcome } from './welcome.js';
 import { Working } from './working.js';
 
@@ -36,6 +37,7 @@ export class Conversation {
     );
     this.scroller = h('section', { class: 'scroller', tabindex: '0', 'aria-label': 'Transcript' });
     this.does = new SessionActions(this);
+    this.undo = new Undo(this);
     this.working = new Working(workspace, mirror, {
       cancel: (run) => this.does.attempt(workspace.cancelRun(run.run_id)),
       cancelAll: () => this.does.attempt(workspace.cancelAll(this.session_id)),
@@ -109,6 +111,7 @@ export class Conversation {
     this.answering.close();
     this.heights.disconnect();
     this.queue.close();
+    this.undo.close();
     this.working.close();
     this.outgoing.close();
     this.leave();
@@ -147,11 +150,15 @@ export class Conversation {
     const history = this.mirror.history(session_id);
     this.children = new SubAgents(this.mirror, session_id, (id) => this.story(this.mirror.history(id), true));
     this.transcript = new Transcript(this.scroller, this.story(history, false));
-    this.transcript.element.append(this.outgoing.element);
+    this.transcript.element.append(this.undo.element, this.outgoing.element);
+    this.undo.show();
     this.scroller.replaceChildren(this.transcript.element);
     this.holder.append(this.transcript.newest);
     this.finder.show(this.transcript);
-    this.stopListening = history.listen((kind) => ['reset', 'message'].includes(kind) && this.drawNotices());
+    this.stopListening = history.listen((kind) => {
+      if (['reset', 'message'].includes(kind)) this.drawNotices();
+      this.undo.heard(kind);
+    });
     this.drawNotices();
     await Promise.all([this.loadHistory(history), this.loadRuns(true), this.loadSession(session_id)]);
   }

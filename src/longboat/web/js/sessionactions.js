@@ -1,8 +1,7 @@
-// What people can do with a session and its messages: undo, redo, copy, fork, edit and resend, retry, expand.
+// What people can do with a session and its messages: copy, fork, edit and resend, retry, expand.
 
 import { toast } from './a11y.js';
 import { copied, textOf } from './copying.js';
-import { plain } from './format.js';
 import { reviewPath } from './review.js';
 
 export class SessionActions {
@@ -35,8 +34,8 @@ export class SessionActions {
     const connect = { label: 'Connect a provider', run: () => this.view.welcome.connect() };
     if (!this.session) return [{ label: 'New session', run: () => go(null) }, connect];
     return [
-      { label: 'Undo the last turn', run: () => this.undo() },
-      { label: 'Redo', run: () => this.redo() },
+      { label: 'Undo the last turn', run: () => this.view.undo.undo() },
+      { label: 'Redo', run: () => this.view.undo.redo() },
       { label: 'Review changes', run: () => this.commands().diff() },
       { label: 'Summarize', run: () => this.commands().summarize() },
       { label: 'Search this session', run: () => finder.open() },
@@ -53,8 +52,8 @@ export class SessionActions {
     const here = (work) => (wish) => this.session_id && work(this.session, wish);
     return {
       new: () => go(null),
-      undo: () => this.undo(),
-      redo: () => this.redo(),
+      undo: () => this.view.undo.undo(),
+      redo: () => this.view.undo.redo(),
       cancel: here(({ id }) => this.attempt(workspace.cancelAll(id))),
       collapse: here(() => this.expandAll(false)),
       connect: () => this.view.welcome.connect(),
@@ -151,26 +150,6 @@ export class SessionActions {
 
   // The session
 
-  /** True if there was a turn to undo. An edited prompt is put back by the caller. */
-  async undo() {
-    if (!this.session_id) return false;
-    const last = this.messages.findLast((message) => message.role === 'user');
-    const done = await this.attempt(this.view.workspace.undo(this.session_id));
-    if (!done) return false;
-    toast(`1 turn undone.${restored(done)}`, 'info', { label: 'Redo', run: () => this.redo() });
-    if (last) this.view.composer.put(textOf(last));
-    this.view.mirror.tell('files', {});
-    return true;
-  }
-
-  async redo() {
-    if (!this.session_id) return;
-    const done = await this.attempt(this.view.workspace.redo(this.session_id));
-    if (!done) return;
-    toast(`1 turn redone.${restored(done)}`);
-    this.view.mirror.tell('files', {});
-  }
-
   expandAll(open) {
     const { transcript } = this.view;
     if (!transcript) return;
@@ -190,5 +169,3 @@ export class SessionActions {
 }
 
 const FAILED = new Set(['error', 'interrupted', 'limit']);
-
-const restored = ({ files }) => (files.length ? ` Restored: ${files.map(plain).join(', ')}` : '');
