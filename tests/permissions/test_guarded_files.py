@@ -91,6 +91,40 @@ EVERYTHING = (
 )
 
 
+UNSEEN = (
+    "cd $X && cp a b",
+    "cd .gi* && cp ../a config",
+    "cd src; cd ../.git; cp ../a config",
+    "cd src; cd ../.git; echo x > config",
+    "cp $X *",
+    "cp a $X",
+    "find . -name '*.json' -exec cp a {} \\;",
+    "for f in *.json; do cp a $f; done",
+    "ls | xargs rm",
+    "make > $X",
+    'read x; mv a "$x"',
+    "sed -i s/a/b/ $X",
+    "X=longboat; cp a $X.json",
+)
+"""Only the run tells which files these write."""
+IMPLIED = (
+    "CDPATH=.git cd hooks && cp ../../a x",
+    "curl -O https://x.org/longboat.json",
+    "curl -sSLO https://x.org/longboat%2Ejson",
+    "curl -OJ https://x.org/x",
+    "find . -delete",
+    "find . -name '*.json' -delete",
+    "find . -name '*.pyc' -o -name x -delete",
+    "git am a.patch",
+    "git apply a.patch",
+    "git init --template=x",
+    "ln -s . x; cp a x/longboa*",
+    "wget -i urls",
+    "wget https://x.org/longboat.json",
+    "wget -r x.org",
+)
+
+
 def command(text: str, *, paths: tuple[str, ...] = ()) -> Need:
     return Need(tool="bash", action="run", argument=text, paths=paths)
 
@@ -118,6 +152,7 @@ def edits_in(directory: str) -> list[Need]:
         *(command(change.format(path=path)) for change in CHANGES for path in FILES),
         *(command("cp a link", paths=(f"{directory}/{path}",)) for path in FILES),
         *map(command, EVERYTHING),
+        *map(command, (*IMPLIED, *UNSEEN)),
         command("git config core.hooksPath x"),
         command("git -C . config --local core.hooksPath x"),
         command("git --no-pager -c a=b config set core.hooksPath x"),
@@ -150,11 +185,16 @@ def test_an_edit_of_a_guarded_file_can_only_be_allowed_once_b1(need: Need) -> No
 def test_no_grant_matches_a_guarded_file_b1(need: Need) -> None:
     """Not even one that names it: nobody is offered such a grant, and one in the store counts for nothing."""
     names = tuple(f"edit({path})" for path in FILES)
-    for grants in (("edit", "bash(*)"), ("edit(*)", "edit(**)", "edit(.*/**)", "edit(.git/**)", *names)):
+    for grants in (
+        ("edit", "bash(*)"),
+        ("edit", "bash"),
+        ("edit(*)", "edit(**)", "edit(.*/**)", "edit(.git/**)", *names),
+    ):
         assert isinstance(judged(need, *grants, "download", "rename"), Ask)
     if need.tool == "bash":
         text = f"bash(= {need.argument})"
-        assert isinstance(judged(need, text, f"bash({need.argument})" if ">" not in need.argument else text), Ask)
+        plain = not set('>$;&(|"') & set(need.argument)
+        assert isinstance(judged(need, text, f"bash({need.argument})" if plain else text), Ask)
 
 
 @pytest.fixture(scope="module")
@@ -169,14 +209,68 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / name).mkdir()
     (place / "src" / "link").symlink_to("../longboat.json")
     (place / "src" / "hooks").symlink_to("../.git/hooks")
+    (place / "src" / "top").symlink_to("..")
+    (place / "src" / "hard.json").hardlink_to(place / "longboat.json")
+    (place / "src" / "hook").hardlink_to(place / ".git" / "hooks" / "pre-commit")
     return place
 
 
 @pytest.fixture(scope="module")
 def edits(workspace: Path) -> list[Need]:
-    patterns = ("touch *.json", "rm -rf * .a*", "cp a src/l*", "echo x > src/hooks/x", "cp a src/link")
-    looked_up = [look_up(command(each), workspace, workspace) for each in patterns]
+    looked_up = [look_up(command(each), workspace, workspace) for each in LED]
     return [*looked_up, command("git config a b"), *edits_in(str(workspace))[::53]]
+
+
+LED = (
+    "cp -r build/. src/top/",
+    "cp a src/hard.json",
+    "cp a src/l*",
+    "cp a src/link",
+    "echo x > src/hard.json",
+    "echo x > src/hook",
+    "echo x > src/hooks/x",
+    "rm -rf * .a*",
+    "sed -i s/a/b/ src/*.json",
+    "tar xf a.tar -C src/top",
+    "touch *.json",
+)
+"""What these change is on the disk alone: through patterns, symbolic links and hard links."""
+
+
+@pytest.mark.parametrize("text", LED)
+def test_no_grant_matches_a_guarded_file_under_any_of_its_names_b1(text: str, workspace: Path) -> None:
+    need = look_up(command(text), workspace, workspace)
+    for grants in (("bash",), ("bash(*)", "edit", "edit(**)", "edit(*.json)"), (f"bash(= {text})",)):
+        assert isinstance(judge(need, rules=rules_for(), grants=parse_rules(grants), directory=str(workspace)), Ask)
+    assert grant_for(need, rules=rules_for(), directory=str(workspace)) == Offer()
+
+
+@pytest.mark.parametrize(
+    "text", ["find . -name '*.pyc' -delete", "git apply --check a.patch", "make $TARGET", "cd src && cp a b"]
+)
+def test_a_command_that_can_reach_no_guarded_file_is_still_offered_a_rule(text: str) -> None:
+    offer = offered(command(text))
+    assert offer.narrow
+    assert judged(command(text), *offer.narrow) == Allow()
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"path":"longboat.json"}', '{"to":["/w/p/.git/config"]}', '{"command":"cp a ./longboat.json"}']
+)
+def test_no_rule_for_a_foreign_tool_matches_a_call_that_mentions_a_guarded_file(arguments: str) -> None:
+    need = Need(tool="mcp__files__write", action="call", argument=arguments)
+
+    assert isinstance(judged(need, "mcp__files__write", allow=("mcp__files__*",)), Ask)
+    assert offered(need) == Offer()
+    assert isinstance(judged(need, "mcp__files__write", f"mcp__files__write({arguments})"), Ask)
+    rules = ("mcp__files__write(*longboat.json*)", "mcp__files__write(*.git/config*)")
+    assert judged(need, allow=rules) == Allow()
+
+
+def test_a_foreign_tool_may_be_given_a_text_about_guarded_files() -> None:
+    need = Need(tool="mcp__files__write", action="call", argument='{"path":"a.md","text":"Edit\\nlongboat.json"}')
+
+    assert judged(need, "mcp__files__write") == Allow()
 
 
 RULES = (rules_for(), rules_for(allow=shell_corpus.ALLOW), rules_for(allow=["bash"]))

@@ -17,9 +17,11 @@ from longboat.permissions.verdict import Allow, Ask, Deny, Need, Offer, Rules, V
 
 WHOLE = rules_for(allow=["bash"])
 FOR_ONCE_ONLY = re.compile(
-    r"\.git(?![\w.-])|longboat\.json|\A(?:7z|cp|cpio|patch|rsync|tar|unzip)\b|rm -rf /;", re.IGNORECASE
+    r"""\.git(?![\w.-])|longboat\.json|\A(?:7z|cp|cpio|patch|rsync|tar|unzip)\b|rm\ -rf\ /;|find\ .*-delete
+    |(?:xargs|-exec|-ok)\b.*\brm\b|\b(?:tee|cp|mv|touch|rm|ln|sed\ -i)\b.*[$~`]|>\ *"?[^ ]*[$~`]""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-"""What changes guarded files, or everything."""
+"""What changes guarded files, or everything, or files that only the run tells."""
 NO_PUSH = rules_for(allow=["bash"], deny=["bash(git push *)"])
 
 

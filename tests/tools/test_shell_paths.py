@@ -10,7 +10,7 @@ from rules import rules_for
 from longboat.permissions.shell.script import parse
 from longboat.permissions.verdict import Allow, Ask, Need, judge
 from longboat.tools.context import ToolError
-from longboat.tools.process.shell_paths import guarded_links, guarded_name, look_up
+from longboat.tools.process.shell_paths import guarded_links, look_up
 
 NAMES = (
     "x[a]b", "xab", "aé", "é", "aÿb", "a]b", "[", "*", "a*b", "a?", "ab c", "a\nb", "A", "Xy", ".hidden", "a\\b", "-",
@@ -128,9 +128,9 @@ def test_what_a_linked_guarded_name_leads_to_is_guarded_too(tmp_path: Path) -> N
     (place / ".claude").symlink_to(".agents")
     links = guarded_links(place)
 
-    assert guarded_name(f"{place}/conf/rules.json", links) == f"{place}/longboat.json"
-    assert guarded_name(f"{place}/conf/skills/a/SKILL.md", links) == f"{place}/.agents/skills/a/SKILL.md"
-    assert guarded_name(f"{place}/conf/other", links) == ""
+    assert links.name_of(f"{place}/conf/rules.json") == f"{place}/longboat.json"
+    assert links.name_of(f"{place}/conf/skills/a/SKILL.md") == f"{place}/.agents/skills/a/SKILL.md"
+    assert links.name_of(f"{place}/conf/other") == ""
     assert f"{place}/longboat.json" in looked_up("cp a conf/rules.json", place).paths
     assert looked_up("cat conf/rules.json", place).paths == ()
 

@@ -4,13 +4,14 @@ Owns the checks for paths, web addresses and whole tools; `shell_claims` adds ba
 verdicts, nor look at the disk: paths are already resolved.
 """
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from longboat.permissions.guarded_files import is_guarded
+from longboat.permissions.guarded_files import is_guarded, mentions_guarded
 from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, Rules, UrlPattern, relative_to
 from longboat.wire.asks import NEEDS_APPROVAL
 from longboat.wire.tools import Governs, Lists, ToolTraits
@@ -83,10 +84,21 @@ class Assessment:
         """What no rule allows."""
         for path in self.places:
             yield from self.path_gaps(self.tool, path)
+        if self.tool not in self.rules.tools and (named := self._guarded_argument()):
+            yield guarded_gap(named)
         traits = self.traits
         if not traits.needs_rule or traits.changes_paths or any(map(self._meets, self.allowing(self.tool))):
             return
         yield self._gap()
+
+    def _guarded_argument(self) -> str:
+        """The text in the arguments of a tool that Longboat does not know, such as an MCP server's, that mentions a
+        guarded file, unless a rule in the configuration does. Who knows what the tool does to it."""
+        patterns = (rule.pattern for rule in self.rules.allow if rule.names(self.tool))
+        fitting = (each for each in patterns if isinstance(each, Glob) and each.fits(self.argument))
+        if any(mentions_guarded(piece) for pattern in fitting for piece in pattern.pieces):
+            return ""
+        return next(filter(mentions_guarded, _lines_in(self.argument)), "")
 
     def doubts(self) -> Iterator[Gap]:
         """What a deny rule may turn out to cover. An allow rule does not help here."""
@@ -155,6 +167,22 @@ class Assessment:
             narrow = "" if "*" in self.argument else f"{self.tool}({self.argument})"
             return Gap(why=why, narrow=narrow, wide=f"{self.tool}({address.group()}/*)")
         return Gap(why=why, narrow=self.tool)
+
+
+def _lines_in(arguments: str) -> Iterator[str]:
+    """The strings in a JSON value that may be a path or a command. Longer texts are contents."""
+    try:
+        todo = [json.loads(arguments)]
+    except (ValueError, RecursionError):
+        return
+    while todo:
+        match todo.pop():
+            case str(text) if "\n" not in text:
+                yield text
+            case list(items):
+                todo += items
+            case dict(fields):
+                todo += [*fields.keys(), *fields.values()]
 
 
 def _is_absolute(rule: Rule) -> bool:

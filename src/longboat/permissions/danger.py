@@ -8,8 +8,8 @@ from longboat.permissions.assessment import Assessment
 from longboat.permissions.guarded_files import is_guarded, source_may_be_guarded
 from longboat.permissions.rules import relative_to
 from longboat.permissions.shell.assessment import ShellAssessment
-from longboat.permissions.shell.danger import WRITING, Danger, danger_of, worst
-from longboat.permissions.shell.scope import file_name
+from longboat.permissions.shell.danger import Danger, danger_of, worst
+from longboat.permissions.shell.scope import WRITING, file_name
 from longboat.permissions.shell.script import Command, Kind, Redirection, Word
 
 _INTO_THE_LAST = frozenset({"cp", "ditto", "install", "ln", "rsync"})

@@ -11,20 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from longboat.permissions.assessment import Gap, Risk, guarded_gap
-from longboat.permissions.guarded_files import holds_guarded, is_guarded, mentions_guarded, source_may_be_guarded
+from longboat.permissions.guarded_files import is_guarded
 from longboat.permissions.overlap import may_hold
 from longboat.permissions.rules import CommandPattern, Glob, PathPattern, Rule, relative_to
+from longboat.permissions.shell.guarded_paths import GuardedPaths
 from longboat.permissions.shell.harmless import EXACT_FORMS, harmless_paths
 from longboat.permissions.shell.offers import HARMLESS_NAMES, is_destructive, narrow_rule, text_rule, wide_rule
-from longboat.permissions.shell.paths import GLOB_SIGN, ShellPaths, possible_paths
+from longboat.permissions.shell.paths import GLOB_SIGN, possible_paths
 from longboat.permissions.shell.reach import Reach, find_reach
 from longboat.permissions.shell.scope import (
     is_reading_shell,
     may_be_alias,
     may_carry_command,
     options_of_git,
-    paths_removed,
-    paths_written,
     runs_input,
     sets_git_config,
     unexpected_option,
@@ -44,7 +43,7 @@ _MAGIC_OF_GIT = re.compile(r"\A:(?:\([^)]*\)|[!^/]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShellAssessment(ShellPaths):
+class ShellAssessment(GuardedPaths):
     doubt: str
     """Why even reading the git repository may run something."""
     unwalled: bool
@@ -89,7 +88,7 @@ class ShellAssessment(ShellPaths):
         yield from self._doubts()
         if self._named_as_text:
             return
-        yield from self._base_gaps()
+        yield from self.base_gaps()
         if self.script.opaque:
             yield Gap(why=f"This command cannot be checked: {self.script.opaque}.", risk=Risk.UNKNOWN)
         if self.whole:
@@ -112,12 +111,6 @@ class ShellAssessment(ShellPaths):
         """The tool whose rules hold for files that a command writes, or reads."""
         return self.rules.tool_for(Governs.WRITING if writes else Governs.READING)
 
-    def _base_gaps(self) -> Iterator[Gap]:
-        """Whether it runs, and does more than look, in a guarded directory."""
-        if any(harmless_paths(command) is None for command in self.script.commands):
-            for base in filter(is_guarded, self.bases()):
-                yield from self.path_gaps(self.tool, base)
-
     @property
     def whole(self) -> Rule | None:
         """The rule that allows the whole of bash: anything that stays inside the workspace and can be read."""
@@ -128,29 +121,11 @@ class ShellAssessment(ShellPaths):
         """Whether a rule allows this text, letter by letter, whatever it may turn out to do. A grant does not where the
         text may change a guarded file."""
         return any(map(self._is_text_rule, self.rules.allow)) or (
-            any(map(self._is_text_rule, self.grants)) and not self._touches_guarded
+            any(map(self._is_text_rule, self.grants)) and not self.may_change_guarded
         )
 
     def _is_text_rule(self, rule: Rule) -> bool:
         return rule.names(self.tool) and isinstance(rule.pattern, Glob) and rule.pattern.fits(self._text)
-
-    @property
-    def _touches_guarded(self) -> bool:
-        targets = (each.target for each in self.script.redirections if each.writes)
-        return (
-            any(map(self._guarded, targets))
-            or any(map(self.guarded_word, self.script.commands))
-            or any(self._base_gaps())
-            or (self._is_vague and mentions_guarded(self._text))
-        )
-
-    @property
-    def _is_vague(self) -> bool:
-        """Whether some of what it changes is only known when it runs."""
-        words = [each.target for each in self.script.redirections]
-        for command in self.script.commands:
-            words += command.words if harmless_paths(command) is None else ()
-        return bool(self.script.opaque) or any(word.kind is Kind.DYNAMIC for word in words)
 
     @property
     def _text(self) -> str:
@@ -160,7 +135,7 @@ class ShellAssessment(ShellPaths):
         return text if place in (".", None) else f"cd {shlex.quote(place)} && {text}"
 
     def rule_for_all(self) -> str:
-        return "" if self._touches_guarded else text_rule(self.tool, self._text)
+        return "" if self.may_change_guarded else text_rule(self.tool, self._text)
 
     def doubts(self) -> Iterator[Gap]:
         yield from self._doubts()
@@ -250,7 +225,7 @@ class ShellAssessment(ShellPaths):
         if self._named_as_text:
             return
         target = redirection.target
-        if redirection.writes and not target.literal and (name := self._guarded(target)):
+        if redirection.writes and not target.literal and (name := self.guarded_in(target)):
             yield guarded_gap(name)
         elif not target.literal:
             why = f"It redirects to {target.text}, which is only known when it runs."
@@ -291,9 +266,11 @@ class ShellAssessment(ShellPaths):
 
     def rule_for(self, command: Command) -> Rule | None:
         """The rule that allows this command."""
-        if self.whole and not self._names_guarded(command) and not self._stray(command):
-            return self.whole
-        guarded = bool(self.guarded_word(command))
+        guarded, whole = bool(self.guarded_word(command)), self.whole
+        granted = whole is not None and whole not in self.rules.allow
+        barred = guarded if granted else bool(self.named_guarded(command))
+        if whole and not barred and not self._stray(command):
+            return whole
         return next(
             (
                 rule
@@ -399,7 +376,7 @@ class ShellAssessment(ShellPaths):
             )
             if named or _is_text(command, word) or (at == 0 and plain_name(word) != word.text):
                 continue
-            if self.strays(word) or self._guarded(word):
+            if self.strays(word) or self.guarded_in(word):
                 return False
         return True
 
@@ -418,34 +395,7 @@ class ShellAssessment(ShellPaths):
             return True
         if not pattern.open and all(exact):
             return False
-        return self._changes_everything(command)
-
-    def guarded_word(self, command: Command) -> str:
-        """The guarded file that a command which does more than look names or implies, if no rule names it; “.” where it
-        changes the whole workspace. Empty where there is none."""
-        if harmless_paths(command) is not None:
-            return ""
-        implied = "." if self._changes_everything(command) else ".git/config" if sets_git_config(command) else ""
-        return self._names_guarded(command) or implied
-
-    def _names_guarded(self, command: Command) -> str:
-        if harmless_paths(command) is not None:
-            return ""
-        return next(filter(None, map(self._guarded, command.words[1:])), "")
-
-    def _changes_everything(self, command: Command) -> bool:
-        """Whether it removes or overwrites files with names that no word shows, all over the workspace."""
-        places = (path for text in (*paths_written(command), *paths_removed(command)) for path in self.paths_in(text))
-        return any(holds_guarded(path, self.directory) for path in places)
-
-    def _guarded(self, word: Word) -> str:
-        """The guarded file that a word may name, if no rule does."""
-        if word.kind is Kind.DYNAMIC:
-            return word.text if source_may_be_guarded(word.text) else ""
-        for path in (path for text in possible_paths(word.text) for path in self.from_bases(text)):
-            if is_guarded(path) and any(self.path_gaps(self.tool, path)):
-                return relative_to(path, self.directory) or path
-        return ""
+        return self.changes_everything(command) or bool(self.downloaded_guarded(command))
 
 
 def _pathspec(word: Word) -> Word:

@@ -50,12 +50,6 @@ _ENDING = names("kill killall pkill xkill")
 _PROGRAMS = names("bun deno lua node perl php python python2 python3 ruby tclsh")
 """They run what they read where no word names a file."""
 _EVALUATING = names(". eval source")
-WRITING = names(
-    """bsdtar chgrp chmod chown cp curl dd ditto gtar install ln mkdir mkfifo mv patch rsync sed tar tee touch truncate
-    unzip wget"""
-)
-"""They change the files that their words name."""
-
 _PUBLISHING: dict[str, tuple[str, ...]] = {
     "cargo": ("publish", "yank"),
     "docker": ("push",),

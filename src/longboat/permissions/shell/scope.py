@@ -6,7 +6,10 @@ change whole trees of files that no word names. Must not know rules or where the
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from itertools import pairwise
 
+from longboat.permissions.guarded_files import GUARDED
 from longboat.permissions.shell.script import Command, plain_name
 from longboat.permissions.shell.syntax import Assignment, names
 
@@ -54,10 +57,25 @@ _UNPACKERS: dict[str, tuple[str, ...]] = {
     "unzip": ("-d",),
 }
 """Each with the options that choose another directory."""
+WRITING = names(
+    """bsdtar chgrp chmod chown cp curl dd ditto gtar install ln mkdir mkfifo mv patch rsync sed tar tee touch truncate
+    unzip wget"""
+)
+"""They change the files that their words name."""
 _REMOVERS = names("mv rm rmdir shred trash unlink")
 _MODE_CHANGERS = names("chgrp chmod chown")
 _REMOVERS_OF_GIT = names("checkout clean mv restore rm")
 _VALUED_OF_GIT = names("-C -c --attr-source --config-env --git-dir --namespace --super-prefix --work-tree")
+_PATCHERS_OF_GIT = names("am apply")
+_READS_PATCH = re.compile(r"--(?:check|numstat|stat|summary)")
+_NAMED_BY_SERVER = {
+    "curl": re.compile(r"-[A-Za-z]*J|--remote-header-name"),
+    "wget": re.compile(r"-[A-Za-z]*[irm]|--(?:content-d|input-f|mirror|page-r|recursive|trust-s)"),
+}
+"""Options with which the server, or a list, chooses the names of the files that a download writes."""
+_FINDS_BY_NAME = frozenset({"-iname", "-name"})
+_FIND_JOINS = names("! -not -o -or , (")
+_GUARDED_NAMES = [part for name in GUARDED for part in name.split("/")]
 _READS_GIT_CONFIG = names("--get --get-all --get-color --get-regexp --get-urlmatch --list -l get list")
 _RECURSIVE = re.compile(r"-[A-Za-z]*[rRa]|--(?:r|a)")
 _EXTRACTING = re.compile(r"-?[A-Za-z]*x|--(?:ex|g)")
@@ -124,6 +142,13 @@ def paths_written(command: Command) -> tuple[str, ...]:
     """The directories, or what may be some, into which it puts a tree of files whose names are not known."""
     texts = [word.text for word in command.words[1:]]
     name = plain_name(command.words[0])
+    if name == "ln":
+        return tuple(texts[:-1])  # A link to a tree is another name for everything in it.
+    if name == "git":
+        patches = from_subcommand(texts)[:1] and from_subcommand(texts)[0] in _PATCHERS_OF_GIT
+        return (".",) if patches and not any(map(_READS_PATCH.match, texts)) else ()
+    if name in _NAMED_BY_SERVER:
+        return (".",) if any(map(_NAMED_BY_SERVER[name].match, texts)) else ()
     if name in _COPIERS:
         return tuple(texts) if name in ("ditto", "rsync") or is_recursive(texts) else ()
     if name not in _UNPACKERS or not _extracts(name, texts):
@@ -141,9 +166,29 @@ def paths_removed(command: Command) -> tuple[str, ...]:
             return tuple(texts if any(re.match(r"-[A-Za-z]*t|--t", text) for text in texts) else texts[:-1])
         case name if name in _REMOVERS or (name in _MODE_CHANGERS and is_recursive(texts)):
             return tuple(texts)
+        case "find" if "-delete" in texts and _may_find_guarded(texts):
+            # The places to search stand before the first test.
+            tests = next((at for at, text in enumerate(texts) if text.startswith(("-", "(", "!"))), len(texts))
+            return tuple(texts[:tests]) or (".",)
         case "git":
             return _removals_of_git(texts)
     return ()
+
+
+def changes_named_files(command: Command) -> bool:
+    """Whether it changes the files that its words name."""
+    name = file_name(command)
+    if name == "sed":
+        return any(word.text.startswith(("-i", "--in-place")) for word in command.words)
+    return name in WRITING or name in _REMOVERS
+
+
+def _may_find_guarded(texts: Sequence[str]) -> bool:
+    """Whether `find` with these tests may find a guarded file: only a name that fits none rules it out."""
+    patterns = [text for test, text in pairwise(texts) if test in _FINDS_BY_NAME]
+    if not patterns or _FIND_JOINS & set(texts):
+        return True
+    return all(any(fnmatchcase(name, pattern.casefold()) for name in _GUARDED_NAMES) for pattern in patterns)
 
 
 def is_recursive(texts: Sequence[str]) -> bool:
@@ -163,6 +208,8 @@ def _removals_of_git(texts: Sequence[str]) -> tuple[str, ...]:
 def sets_git_config(command: Command) -> bool:
     """Whether it changes the configuration of git, and with it the programs that git runs."""
     texts = from_subcommand([word.text for word in command.words[1:]])
+    if plain_name(command.words[0]) == "git" and texts[:1] == ["init"]:
+        return any(text.startswith("--te") for text in texts)  # A template brings hooks.
     if plain_name(command.words[0]) != "git" or texts[:1] != ["config"]:
         return False
     reads = len(texts) == 2 and not texts[1].startswith("-")

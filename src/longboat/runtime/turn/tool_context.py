@@ -32,7 +32,7 @@ from longboat.store.changes import put_todos
 from longboat.store.protocol import Entry, Unit
 from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError
-from longboat.tools.process.shell_paths import guarded_links, guarded_name
+from longboat.tools.process.shell_paths import guarded_links
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
@@ -48,7 +48,7 @@ def _with_guarded_names(need: Need, workspace: Path) -> Need:
     if need.action == "read" or not need.paths:
         return need
     links = guarded_links(workspace)
-    names = filter(None, (guarded_name(path, links) for path in need.paths))
+    names = filter(None, map(links.name_of, need.paths))
     return replace(need, paths=(*need.paths, *names))
 
 

@@ -6,9 +6,10 @@ do: a bash pattern depends on quotes, on the locale and on shell options.
 
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longboat.permissions.guarded_files import GUARDED, GUARDED_DIRECTORIES, is_guarded
@@ -25,6 +26,23 @@ _END = re.compile(r"[^*?\[\]()\\]*\Z")
 """Letters that match themselves in every kind of pattern."""
 _QUOTES = re.compile(r"""['"\\]""")
 _SETS_GLOBBING = re.compile(r"shopt|dotglob|globstar|GLOBIGNORE|BASHOPTS")
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedLinks:
+    """Other names of the workspace's guarded files: a write there changes the guarded file."""
+
+    targets: dict[str, str]
+    """Where guarded names lead that are symbolic links."""
+    files: dict[tuple[int, int], str]
+    """Device and inode of guarded files that have several hard links."""
+
+    def name_of(self, real: str) -> str:
+        """The guarded name under which a path can be reached; empty if there is none."""
+        for target, name in self.targets.items():
+            if real == target or real.startswith(target + "/"):
+                return name + real[len(target) :]
+        return self.files.get(_identity(real), "") if self.files else ""
 
 
 def look_up(need: Need, directory: Path, workspace: Path) -> Need:
@@ -44,7 +62,7 @@ def look_up(need: Need, directory: Path, workspace: Path) -> Need:
     )
 
 
-def _led_to(named: NamedPath, path: str, links: dict[str, str]) -> Iterator[str]:
+def _led_to(named: NamedPath, path: str, links: GuardedLinks) -> Iterator[str]:
     """What the rules must know of beside the name: where it leads, and guarded files that it does not name."""
     real = os.path.realpath(path)
     if real != os.path.normpath(path):
@@ -53,36 +71,41 @@ def _led_to(named: NamedPath, path: str, links: dict[str, str]) -> Iterator[str]
         return
     if named.glob and is_guarded(real):
         yield real
-    if alias := guarded_name(real, links):
+    if alias := links.name_of(real):
         yield alias
 
 
-def guarded_links(workspace: Path) -> dict[str, str]:
-    """Where guarded names of the workspace lead, if they are links: a write there changes the guarded file."""
-    found: dict[str, str] = {}
+def guarded_links(workspace: Path) -> GuardedLinks:
+    links = GuardedLinks({}, {})
     for path in _guarded_paths(workspace):
         real = os.path.realpath(path)
         if not is_guarded(real) and not workspace.is_relative_to(real):
-            found.setdefault(real, str(path))
-    return found
+            links.targets.setdefault(real, str(path))
+        if (found := _status(real)) and stat.S_ISREG(found.st_mode) and found.st_nlink > 1:
+            links.files.setdefault(_identity(real), str(path))
+    return links
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except (OSError, ValueError):
+        return None
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = _status(path)
+    return (found.st_dev, found.st_ino) if found else (0, 0)
 
 
 def _guarded_paths(workspace: Path) -> Iterator[Path]:
-    """Those that exist, and their direct entries, which may include a link."""
+    """Those that exist, and the entries of their directories, which may include a link."""
     for name in GUARDED:
         place = workspace / name
         if os.path.lexists(place):
             yield place
-        if name in GUARDED_DIRECTORIES and name != ".git" and place.is_dir():
-            yield from place.iterdir()
-
-
-def guarded_name(real: str, links: dict[str, str]) -> str:
-    """The guarded name under which a path can be reached; empty if there is none."""
-    for target, name in links.items():
-        if real == target or real.startswith(target + "/"):
-            return name + real[len(target) :]
-    return ""
+        if name in GUARDED_DIRECTORIES and place.is_dir():
+            yield from (place / "config", *place.glob("hooks/*")) if name == ".git" else place.iterdir()
 
 
 def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterator[str]:
