@@ -357,6 +357,8 @@ def test_at_a_terminal_permissions_and_questions_are_answered_one_by_one(home: H
     terminal.until("\n> ")
     terminal.type("maybe")
     terminal.until("'maybe' is not an answer")
+    terminal.type("y")
+    terminal.until("'y' does not allow a dangerous call")
     terminal.type("d leave b alone")
     terminal.until("Denied.")
     assert terminal.finish() == 0

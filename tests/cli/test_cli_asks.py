@@ -338,3 +338,34 @@ def test_how_it_ended_without_us() -> None:
 def test_what_a_call_is_about(tool: str, arguments: str, text: str, path: str) -> None:
     subject = subject_of(arguments, built_in_traits().get(tool))
     assert (subject.text, subject.path) == (text, path)
+
+
+@pytest.mark.parametrize("line", ["y", "Y", "o", "s", "a", "sw", "aw", " y ", "s wide"])
+def test_at_the_prompt_too_only_a_whole_word_allows_a_dangerous_call(line: str) -> None:
+    dangerous = permission(danger="It deletes files for good.")
+    assert not is_answer(dangerous, line)
+    assert "type the whole word, such as yes. d denies it." in describe_misreading(dangerous, line)
+    assert is_answer(permission(), line)
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("yes", Word(answer=PermissionAnswer.ONCE)),
+        ("once", Word(answer=PermissionAnswer.ONCE)),
+        ("Session", Word(answer=PermissionAnswer.SESSION)),
+        ("always wide", Word(answer=PermissionAnswer.ALWAYS, wide=True)),
+        ("d use make", Word(answer=PermissionAnswer.DENY, reason="use make")),
+        ("n", Word(answer=PermissionAnswer.DENY)),
+    ],
+)
+def test_the_words_that_answer_a_dangerous_call(line: str, word: Word) -> None:
+    assert word_of(permission(danger="It deletes files for good."), line) == word
+
+
+def test_a_dangerous_call_offers_the_words_that_it_takes() -> None:
+    dangerous = permission(danger="It deletes files for good.")
+    assert choices_of(dangerous) == (
+        "  [yes] once  [session]  [always]  [session wide], [always wide]  [d]eny (reason optional)  [?] help"
+    )
+    assert next(help_of(dangerous)) == "  yes, once: allow this call only"

@@ -271,11 +271,14 @@ async def test_the_risky_part_is_marked_by_more_than_a_color() -> None:
     ("keys", "decision"),
     [
         (("enter", "enter"), PermissionDecision(answer=PermissionAnswer.DENY)),
-        (("y",), PermissionDecision(answer=PermissionAnswer.ONCE)),
-        (("up", "up", "up", "up", "enter"), PermissionDecision(answer=PermissionAnswer.ONCE)),
+        (("y", *"yes", "enter"), PermissionDecision(answer=PermissionAnswer.ONCE)),
+        (("s", *"Yes", "enter"), PermissionDecision(answer=PermissionAnswer.SESSION)),
+        (("w", "a", *"yes", "enter"), PermissionDecision(answer=PermissionAnswer.ALWAYS, wide=True)),
+        (("up", "up", "up", "up", "enter", *"yes", "enter"), PermissionDecision(answer=PermissionAnswer.ONCE)),
+        (("y", "escape", "d", "enter"), PermissionDecision(answer=PermissionAnswer.DENY)),
     ],
 )
-async def test_enter_alone_never_allows_a_dangerous_call(keys: tuple[str, ...], decision: PermissionDecision) -> None:
+async def test_a_dangerous_call_takes_a_typed_yes(keys: tuple[str, ...], decision: PermissionDecision) -> None:
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, PermissionDialog(DANGEROUS, grace_s=0))
@@ -283,6 +286,20 @@ async def test_enter_alone_never_allows_a_dangerous_call(keys: tuple[str, ...], 
         await pilot.press(*keys)
         await pilot.pause()
         assert app.results == [decision]
+
+
+@pytest.mark.parametrize("keys", [("y",), ("y", "y"), ("y", "enter"), ("y", *"no", "enter"), ("a", "a", "enter")])
+async def test_nothing_less_than_yes_allows_a_dangerous_call(keys: tuple[str, ...]) -> None:
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, PermissionDialog(DANGEROUS, grace_s=0))
+        await pilot.press(*keys)
+        await pilot.pause()
+        assert app.results == []
+        assert ("Not allowed yet: type yes" in picture(app)) == (keys[-1] == "enter")
+        await pilot.press("escape", "escape")
+        await pilot.pause()
+        assert app.results == [None]
 
 
 async def test_what_a_command_holds_is_inert_in_the_dialog_and_in_the_line() -> None:

@@ -39,6 +39,8 @@ _ANSWERS = {
 } | {answer.value: answer for answer in PermissionAnswer}
 
 
+_LETTERS = ("o", "y", "s", "a", "sw", "aw")
+"""Too short to allow a dangerous call: a slip must not."""
 _GRANTING = ("s", "session", "a", "always", "sw", "aw")
 
 
@@ -122,9 +124,14 @@ def choices_of(ask: Ask) -> str:
     if isinstance(ask, Question):
         own = "Type a number or your own answer" if ask.choices else "Type your answer"
         return f"  {own}{', or several numbers: 1,3' if ask.multiple and ask.choices else ''}"
-    words = ["[y]es, once"]
-    words += ["[s]ession", "[a]lways"] if ask.grant else []
-    words += ["[sw], [aw] wider rules"] if ask.wide else []
+    if ask.danger:
+        words = ["[yes] once"]
+        words += ["[session]", "[always]"] if ask.grant else []
+        words += ["[session wide], [always wide]"] if ask.wide else []
+    else:
+        words = ["[y]es, once"]
+        words += ["[s]ession", "[a]lways"] if ask.grant else []
+        words += ["[sw], [aw] wider rules"] if ask.wide else []
     words += ["[d]eny (reason optional)"]
     words += ["[?] show all" if is_cut(ask) else "[?] help"]
     return "  " + "  ".join(words)
@@ -150,13 +157,13 @@ def help_of(ask: Ask) -> Iterator[str]:
             yield f"  1 to {len(ask.choices)}: that choice{'; several with commas: 1,3' if ask.multiple else ''}"
         yield "  anything else: your answer, as typed"
         return
-    yield "  y, once: allow this call only"
+    yield f"  {'yes' if ask.danger else 'y'}, once: allow this call only"
     if ask.grant:
-        yield "  s, session: allow it for the rest of this session"
+        yield f"  {'' if ask.danger else 's, '}session: allow it for the rest of this session"
         file = one_line(ask.rules_file) or "its longboat.json"
-        yield f"  a, always: always allow it in this project (adds the rules to {file})"
+        yield f"  {'' if ask.danger else 'a, '}always: always allow it in this project (adds the rules to {file})"
     if ask.wide:
-        yield "  sw, aw: session or always, with the wider rules"
+        yield f"  {'session wide, always wide' if ask.danger else 'sw, aw'}: session or always, with the wider rules"
     yield '  d, deny: deny the call; "d use the test database" also tells the agent what to do instead'
     yield "  Ctrl-C: cancel the run"
 
@@ -170,9 +177,12 @@ def describe_misreading(ask: Ask, line: str) -> str:
         return no_choice(ask, given)
     key = given.split()[0].lower()
     if key in _GRANTING and not (ask.grant or ask.wide):
-        return f"{given!r} is not available: this call can only be allowed once. Type y to allow it, d to deny it."
+        allow = "yes" if ask.danger else "y"
+        return f"{given!r} is not available: this call can only be allowed once. Type {allow} to allow or d to deny it."
     if key in ("sw", "aw") and not ask.wide:
         return f"{given!r} is not available: this call has no wider rules."
+    if ask.danger and key in _LETTERS:
+        return f"{given!r} does not allow a dangerous call: type the whole word, such as yes. d denies it."
     return f"{given!r} is not an answer: type one of the letters, then Enter. ? explains them."
 
 
@@ -185,6 +195,8 @@ def word_of(ask: Permission, line: str) -> Word | None:
     """The answer that a line stands for; None if this permission does not accept it."""
     key, _, rest = line.strip().partition(" ")
     key, rest = key.lower(), rest.strip()
+    if ask.danger and key in _LETTERS:
+        return None
     wide = bool(ask.wide) and (key in ("sw", "aw") or rest == "wide")
     answer = _ANSWERS.get(key.removesuffix("w") if wide else key)
     match answer:

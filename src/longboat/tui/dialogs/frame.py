@@ -98,7 +98,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self._kept: tuple[Result | None, ...] = ()
 
     def compose(self) -> ComposeResult:
-        box = Vertical(*self.body(), Static("", markup=False, classes="trouble"), classes="box")
+        box = Vertical(*self.body(), _Trouble(self.fit), classes="box")
         box.border_title = self.HEADING
         yield box
 
@@ -200,10 +200,21 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def complain(self, sentence: str) -> None:
         """Show an error in the box; "" removes it."""
-        for line in self.query(".trouble").results(Static):
+        for line in self.query(_Trouble):
             line.update(Content(sentence))
             line.display = bool(sentence)
         self.fit()
+
+
+class _Trouble(Static):
+    """The line for an error. `make_room` is called when its size is known."""
+
+    def __init__(self, make_room: Callable[[], None]) -> None:
+        super().__init__("", markup=False, classes="trouble")
+        self._make_room = make_room
+
+    def on_resize(self) -> None:
+        self._make_room()
 
 
 class KeysLine(Static):

@@ -36,7 +36,7 @@ class PermissionDecision:
 
 
 class PermissionDialog(Dialog[PermissionDecision | Gone]):
-    """Ends with a decision, with `Gone`, or with None: decide later."""
+    """Ends with a decision, with `Gone`, or with None: decide later. A dangerous call takes a typed yes."""
 
     HEADING = "Approval needed"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,9 +63,10 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         &.-short DiffView { scrollbar-size-horizontal: 0; }
         #answers { height: auto; border: none; padding: 0; background: $surface; &:focus { border: none; } }
         #answers { text-wrap: nowrap; text-overflow: ellipsis; }
-        #reason { display: none; }
+        #reason, #confirm { display: none; }
         &.-denying #reason { display: block; }
-        &.-denying.-short #answers { display: none; }
+        &.-confirming #confirm { display: block; }
+        &.-denying.-short #answers, &.-confirming.-short #answers { display: none; }
         &.-tiny .keys { display: none; }
         &.-tiny > .box { max-height: 100%; }
     }
@@ -88,6 +89,8 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
         self._position = position
         self._of = of
         self._wide = False
+        self._unconfirmed = PermissionAnswer.ONCE
+        """The answer to a dangerous call that still has to be confirmed with yes."""
         self.set_class(_is_diff(permission.detail), "-diff")
         self.set_class(bool(permission.danger), "-dangerous")
         self.yielding = "#diff" if _is_diff(permission.detail) else "#about"
@@ -134,6 +137,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             *diff,
             Listing(id="answers", markup=False),
             Field(placeholder="What to do instead (optional). enter deny, esc back", id="reason"),
+            Field(id="confirm"),
             keys_line(("enter", "select"), ("PgUp/PgDn", "scroll"), ("esc", "decide later")),
         ]
 
@@ -203,8 +207,23 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
     def action_answer(self, answer: str) -> None:
         if answer != "once" and not self.permission.grant:
             self.complain("This call can only be allowed once.")
-            return
-        self.end(PermissionDecision(answer=PermissionAnswer(answer), wide=self._wide and answer != "once"))
+        elif self.permission.danger:
+            self._unconfirmed = PermissionAnswer(answer)
+            field = self.query_one("#confirm", Input)
+            field.value, field.placeholder = "", f"{_CONFIRM[self._unconfirmed]} esc back"
+            self._ask("#confirm")
+        else:
+            self._allow(PermissionAnswer(answer))
+
+    def _allow(self, answer: PermissionAnswer) -> None:
+        self.end(PermissionDecision(answer=answer, wide=self._wide and answer is not PermissionAnswer.ONCE))
+
+    @on(Input.Submitted, "#confirm")
+    def _confirmed(self, event: Input.Submitted) -> None:
+        if event.value.strip().lower() == "yes":
+            self._allow(self._unconfirmed)
+        else:
+            self.complain("Not allowed yet: type yes, or press esc to go back.")
 
     def action_wide(self) -> None:
         if self.permission.wide:
@@ -213,21 +232,22 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
             self.when_laid_out(lambda: self.query_one("#about").scroll_end(animate=False))  # to where the rules are
 
     def action_deny(self) -> None:
-        self._deny(True)
+        self._ask("#reason")
 
-    def _deny(self, denying: bool) -> None:
-        """Ask for the reason, or go back to the answers."""
-        self.set_class(denying, "-denying")
-        self.query_one("#reason" if denying else "#answers").focus()
-        self.fit()
+    def _ask(self, part: str) -> None:
+        """Ask for the reason or the confirmation, or go back to the answers."""
+        self.set_class(part == "#reason", "-denying")
+        self.set_class(part == "#confirm", "-confirming")
+        self.query_one(part).focus()
+        self.complain("")
 
     @on(Input.Submitted, "#reason")
     def _denied(self, event: Input.Submitted) -> None:
         self.end(PermissionDecision(answer=PermissionAnswer.DENY, reason=event.value.strip()))
 
     def action_later(self) -> None:
-        if self.has_class("-denying"):
-            self._deny(False)
+        if self.has_class("-denying") or self.has_class("-confirming"):
+            self._ask("#answers")
         else:
             super().action_later()
 
@@ -252,6 +272,11 @@ def _of_title(permission: Permission) -> str:
     return "" if permission.beyond_title == (permission.detail or permission.argument).strip() else "-all"
 
 
+_CONFIRM = {
+    PermissionAnswer.ONCE: "Type yes and press enter to allow it once.",
+    PermissionAnswer.SESSION: "Type yes and press enter to allow it for this session.",
+    PermissionAnswer.ALWAYS: "Type yes and press enter to always allow it.",
+}
 _MARKS = {Mark.NONE: "", Mark.ASKED: "underline", Mark.DANGEROUS: "bold underline reverse $text-error"}
 
 
