@@ -223,6 +223,8 @@ async def test_a_dangerous_call_looks_different_and_enter_never_allows_it(
         assert (await card.inner_text()).count("rm -rf build/*") == 1
         sign = await card.locator("mark.risky").first.evaluate("(mark) => getComputedStyle(mark, '::before').content")
         assert "⚠" in sign, "a mark is more than a color"
+        how = "To allow this once, type yes and press Enter, or use a button. No single key allows it."
+        await expect(card.locator(".how")).to_have_text(how)
         first = card.locator(".buttons button").first
         await expect(first).to_have_accessible_name("Deny")
         for button in await card.locator(".buttons button:visible").all():
@@ -240,6 +242,18 @@ async def test_a_dangerous_call_looks_different_and_enter_never_allows_it(
         await expect(effect(anna)).to_have_text("Enter allows this call once.")
         await anna.prompt.fill("")
         await anna.picture(name)
+        # Nor do keys outside the prompt, whatever has the focus.
+        for place in (anna.transcript, card.get_by_role("group", name="Command"), first):
+            await place.focus()
+            for key in ("y", "s", "a", "1"):
+                await anna.page.keyboard.press(key)
+                await anna.page.clock.run_for(ALONE_MS)
+        assert len(await pending(session)) == 1
+        # Who thinks better of denying it is back at Deny, not at what allows it.
+        await first.click()
+        await anna.button("Cancel", within=card).click()
+        await expect(first).to_be_focused()
+        await anna.prompt.focus()
         await press(anna, "d")
         await anna.sees("Denied.")
 

@@ -87,6 +87,7 @@ export class Answering {
 
   effect(ask) {
     const { draft } = this;
+    if (!draft && ask.danger) return 'Press d to deny; or type what to do instead.'; // its card says how to allow it
     if (!draft) return keyHint(ask, isPermission(ask) ? 'type what to do instead' : 'type your answer');
     if (!isPermission(ask)) return `Enter answers the question with “${oneLine(plain(textsOf(ask, draft).join(', ')), 60)}”.`;
     const word = wordOf(ask, draft);

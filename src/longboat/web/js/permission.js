@@ -31,6 +31,7 @@ export function permissionCard(ask, send) {
       (!ask.danger || !command) && ask.why && h('p', { class: 'quiet' }, plain(ask.why)),
       command && partsOf(ask),
       grant(ask, rules, wide),
+      ask.danger && h('p', { class: 'how' }, 'To allow this once, type yes and press Enter, or use a button. No single key allows it.'),
       buttons,
       form.element,
     ],
