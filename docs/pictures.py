@@ -72,8 +72,8 @@ async def work_together(scene: Scene, browser: Browser, anna: Client, ben: Clien
 
 async def answer(tab: Tab, window: Window, anna: Client, ben: Client, workspace_id: str) -> bytes:
     """Anna answers the question, Ben allows the edit; both see both. Gives the page as it asks on a phone."""
-    await tab.sees("What shall it give")
-    await window.sees("What shall it give")
+    await tab.sees("What should it return")
+    await window.sees("What should it return")
     (question,) = (await anna.questions(workspace_id)).items
     await anna.answer_question(workspace_id, question.id, story.CHOICES[0])
     await window.sees("timedelta(days=1)")

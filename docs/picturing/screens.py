@@ -58,7 +58,7 @@ async def search(scene: Scene, browser: Browser, to: Path) -> None:
         await window.press("ctrl+s")
         await window.sees("Fog signals")
         await window.press(*SEARCHED)
-        await window.sees("What was said")
+        await window.sees("In messages")
         window.take(to / "terminal-search.svg")
 
 
@@ -83,7 +83,7 @@ async def show_dangers(scene: Scene, browser: Browser, to: Path) -> None:
             window.take(to / "terminal-danger.svg")
         asking_id = await _ask(scene, anna, other_id)
         await tab.go("/#/inbox")
-        await tab.sees("From when on should the lamp be lit?")
+        await tab.sees("When should the lamp be lit?")
         save(to / "web-inbox.png", await tab.shot())
         for place, waiting in ((workspace_id, run_id), (other_id, asking_id)):
             await anna.cancel_run(place, waiting)

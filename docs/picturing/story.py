@@ -9,7 +9,7 @@ from typing import Any
 
 from longboat.testing import CallTool, Delay, HttpStep, Refuse, Say, Think, Use, words
 
-PROMPT = "The test of the tides fails. Find out why and fix it."
+PROMPT = "The tide test fails. Find out why and fix it."
 TITLE = "A high tide in the past"
 CHOICES = ("The first high tide of the next day", "None, and every caller checks for it")
 TESTS = "python3 -m unittest"
@@ -80,8 +80,8 @@ FIXED = {
     ),
 }
 
-ANSWER = f"""Fixed: `next_high_tide` went through today's tides and, after the last one, gave back that same tide \
-again. It was in the past. Now it goes on with the next day.
+ANSWER = f"""Fixed. After the last high tide of the day, `next_high_tide` returned that same tide again, which is in \
+the past. Now it continues with the next day.
 
 | caller | before, at 22:00 | now |
 |---|---|---|
@@ -114,7 +114,7 @@ def steps() -> list[HttpStep]:
     return [
         [
             Think("The tests come first: what fails, and with which values?"),
-            Say("I run the tests first, then read what they test."),
+            Say("I’ll run the tests first, then read the code they cover."),
             plan(0),
             call("bash", command=TESTS),
             Use(input_tokens=4_210, output_tokens=180, cost=0.0152),
@@ -137,12 +137,12 @@ def steps() -> list[HttpStep]:
         ],
         [
             Say(
-                "Two callers: berths.arrival and board.line. Both take it for a time to come; neither checks for None."
+                "Two callers: berths.arrival and board.line. Both expect a time in the future; neither checks for None."
             ),
             Use(input_tokens=2_820, output_tokens=95, cost=0.0099),
         ],
         [
-            call("question", text="What shall it give after the last high tide of a day?", choices=CHOICES),
+            call("question", text="What should it return after the last high tide of the day?", choices=CHOICES),
             Use(input_tokens=5_930, output_tokens=110, cost=0.0194),
         ],
         [
@@ -217,16 +217,22 @@ DANGEROUS = 'git commit -qam "Warn before high water" && rm -rf build && git pus
 
 def publishing_steps() -> list[HttpStep]:
     """A command that nobody should allow without reading it."""
-    return [[Say("I commit it, remove the build and push."), call("bash", command=DANGEROUS), Use(input_tokens=5_800)]]
+    return [
+        [
+            Say("I’ll commit it, remove the old build and push."),
+            call("bash", command=DANGEROUS),
+            Use(input_tokens=5_800),
+        ]
+    ]
 
 
-LAMPS = "When should the lamp be lit?"
+LAMPS = "Light the lamp at the right time."
 
 
 def lamp_steps() -> list[HttpStep]:
     """A question in the other project."""
     choices = ("At sunset", "Half an hour before sunset", "When it is dark enough")
-    return [[call("question", text="From when on should the lamp be lit?", choices=choices), Use(input_tokens=2_100)]]
+    return [[call("question", text="When should the lamp be lit?", choices=choices), Use(input_tokens=2_100)]]
 
 
 LOGBOOK = "Read the logbook of 1987."
@@ -237,7 +243,7 @@ def logbook_steps() -> list[HttpStep]:
     return [[Refuse(400, message="The request was too large.")]]
 
 
-RECORDED = "The test of the tides fails. Fix it."
+RECORDED = "The tide test fails. Fix it."
 
 
 def typed(text: str) -> list[Say | Delay]:
@@ -248,12 +254,12 @@ def typed(text: str) -> list[Say | Delay]:
 def recorded_steps() -> list[HttpStep]:
     """What is recorded at the command line."""
     return [
-        [*typed("I run the tests, then read what fails."), call("bash", command=TESTS), Use(input_tokens=4_100)],
+        [*typed("I’ll run the tests, then read what fails."), call("bash", command=TESTS), Use(input_tokens=4_100)],
         [call("view", path="harbor/tides.py"), call("grep", pattern="next_high_tide"), Use(input_tokens=4_800)],
         [*typed("After the last tide of the day it returns that tide again."), call("edit", **FIXED)],
         [call("bash", command=TESTS), Use(input_tokens=5_900)],
         [
-            *typed("It gave back a tide that was over. Now it goes on with the next day, and all tests pass."),
+            *typed("It returned a tide in the past. Now it continues with the next day, and all tests pass."),
             Use(input_tokens=6_300, output_tokens=80, cost=0.02),
         ],
     ]
