@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate fuzz bench chaos dev docs pictures clean
+.PHONY: help setup run test check generate fuzz bench chaos evals dev docs pictures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,14 @@ bench: setup ## Measure against the floors
 
 chaos: setup ## Kill a server under load and check its promises (CHAOS_SEED, CHAOS_KILLS, CHAOS_SECONDS)
 	@$(BIN)/python -m chaos
+
+# Without MODEL, a scripted one that knows the answers: quick, and it shows that the tasks and their judges work.
+MODEL   ?= scripted
+SAMPLES ?= 1
+JOBS    ?= 2
+
+evals: setup ## Give a model small coding tasks and judge what it did (MODEL, SAMPLES, TASKS, JOBS)
+	@$(BIN)/python -m evals run --model $(MODEL) --samples $(SAMPLES) --jobs $(JOBS) --tasks "$(TASKS)" $(ARGS)
 
 dev: setup ## Serve in the foreground on scratch data in .dev
 	@$(BIN)/longboat serve --socket .dev/longboat.sock --data-dir .dev/data
