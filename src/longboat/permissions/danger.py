@@ -9,6 +9,7 @@ from longboat.permissions.guarded_files import is_guarded, source_may_be_guarded
 from longboat.permissions.rules import relative_to
 from longboat.permissions.shell.assessment import ShellAssessment
 from longboat.permissions.shell.danger import Danger, danger_of, worst
+from longboat.permissions.shell.databases import CLIENTS, is_deleting
 from longboat.permissions.shell.scope import WRITING, file_name
 from longboat.permissions.shell.script import Command, Kind, Redirection, Word
 
@@ -42,8 +43,14 @@ def danger_of_command(assessment: ShellAssessment, command: Command) -> str:
             # Of a command that deletes everything, that it does says more.
             Danger.GUARDED if guarded and not (guarded == "." and own) else "",
             Danger.OUTSIDE if any(_leads_out(assessment, word) for word in _written(command)) else "",
+            # What a pipe or a heredoc gives to a database is in the text, but in none of its words.
+            Danger.DATABASE if _is_fed_client(assessment, command) and is_deleting(assessment.argument) else "",
         )
     )
+
+
+def _is_fed_client(assessment: ShellAssessment, command: Command) -> bool:
+    return file_name(command) in CLIENTS and (command.piped or "<<" in assessment.argument)
 
 
 def danger_of_redirection(assessment: ShellAssessment, redirection: Redirection) -> str:
@@ -75,6 +82,8 @@ def _written(command: Command) -> tuple[Word, ...]:
     texts = [word.text for word in words]
     if name == "sed" and not any(text.startswith(("-i", "--in-place")) for text in texts):
         return ()
+    if name == "dd":
+        return tuple(word for word in words if word.text.startswith("of="))
     if name in _INTO_THE_LAST and not any(text.startswith(("-t", "--target-directory")) for text in texts):
         return words[-1:]
     return words if name in WRITING else ()

@@ -10,8 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
+from longboat.permissions.shell.databases import deletes_data
+from longboat.permissions.shell.paths import DEVICES
 from longboat.permissions.shell.scope import SHELLS, file_name, from_subcommand, is_recursive
 from longboat.permissions.shell.script import RUNNERS, Command, Word, parse
+from longboat.permissions.shell.sending import Sent, what_is_sent
 from longboat.permissions.shell.syntax import names
 
 
@@ -23,13 +26,21 @@ class Danger(StrEnum):
     SYSTEM = "It can damage the whole machine."
     GUARDED = "It could change files that control what is allowed to run."
     OUTSIDE = "It could change files outside the workspace."
+    CLOUD = "It deletes cloud resources or infrastructure."
+    DATABASE = "It deletes or overwrites data in a database."
     REWRITES_REMOTE = "It overwrites or deletes work in a remote repository."
+    LEAKS = "It could send a file or a secret to another computer."
     DELETES = "It permanently deletes files."
     DISCARDS = "It discards work that git cannot restore."
-    DESTROYS = "It deletes resources that other programs use, such as containers or databases."
+    OVERWRITES = "It overwrites files, and nothing can restore them."
+    DESTROYS = "It deletes containers, images, networks or volumes."
+    UNREVIEWED = "It changes infrastructure without showing you the plan first."
+    RELEASES = "It publishes a package that others can install, which is hard to undo."
+    DEPLOYS = "It changes infrastructure or services that are in use."
     UPLOADS = "It sends data to another computer."
     PUBLISHES = "It publishes to a remote server."
     OWNERS = "It changes the owner or permissions of whole directories."
+    SHUTDOWN = "It shuts down or restarts the machine."
     PROCESSES = "It stops processes or services."
     UNKNOWN = "Longboat cannot tell what this command does."
 
@@ -41,60 +52,68 @@ def worst(dangers: Iterable[str]) -> str:
 
 
 _ADMINISTRATORS = names("doas pkexec runuser su sudo")
-_SYSTEM = names(
-    "blkdiscard cryptsetup fdisk halt init mke2fs mkswap parted poweroff reboot sfdisk shutdown telinit wipefs"
-)
+_SYSTEM = names("blkdiscard cryptsetup fdisk mke2fs mkswap parted sfdisk wipefs")
+_SHUTDOWN = names("halt init poweroff reboot shutdown telinit")
 _DELETING = names("del rimraf rm rmdir shred srm trash trash-put unlink wipe")
-_SENDING = names("ftp lftp nc ncat netcat rclone scp sftp socat ssh telnet")
 _ENDING = names("kill killall pkill xkill")
 _PROGRAMS = names("bun deno lua node perl php python python2 python3 ruby tclsh")
 """They run what they read where no word names a file."""
 _EVALUATING = names(". eval source")
-_PUBLISHING: dict[str, tuple[str, ...]] = {
-    "cargo": ("publish", "yank"),
-    "docker": ("push",),
-    "firebase": ("deploy",),
-    "fly": ("deploy",),
-    "gem": ("push", "yank"),
-    "gh": ("pr create", "pr merge", "pr close", "release create", "repo create", "gist create", "workflow run"),
-    "helm": ("install", "upgrade"),
-    "kubectl": ("apply", "create", "patch", "replace", "scale", "set"),
-    "npm": ("publish", "unpublish", "deprecate"),
-    "pnpm": ("publish",),
-    "podman": ("push",),
-    "poetry": ("publish",),
-    "pulumi": ("up",),
-    "terraform": ("apply",),
-    "tofu": ("apply",),
-    "twine": ("upload",),
-    "uv": ("publish",),
-    "vercel": ("deploy",),
-    "yarn": ("publish", "npm publish"),
-}
 _CONTAINERS = (
     *("rm", "rmi", "container rm", "image rm", "network rm", "volume rm"),
     *("builder prune", "container prune", "image prune", "network prune", "system prune", "volume prune"),
 )
-_DESTROYING: dict[str, tuple[str, ...]] = {
-    "docker": _CONTAINERS,
-    "gh": ("repo delete", "release delete", "secret delete", "api"),
-    "helm": ("uninstall", "delete"),
-    "kubectl": ("delete", "drain"),
-    "podman": _CONTAINERS,
-    "pulumi": ("destroy",),
-    "terraform": ("destroy",),
-    "tofu": ("destroy",),
+_TERRAFORM = ("destroy", "state rm", "workspace delete")
+_SUBCOMMANDS: dict[Danger, dict[str, tuple[str, ...]]] = {
+    Danger.CLOUD: {
+        "fly": ("destroy", "apps destroy", "volumes destroy"),
+        "gh": ("repo delete", "release delete", "secret delete", "api"),
+        "helm": ("uninstall", "delete"),
+        "kubectl": ("delete", "drain"),
+        "pulumi": ("destroy",),
+        "terraform": _TERRAFORM,
+        "tofu": _TERRAFORM,
+        "vercel": ("remove", "rm"),
+    },
+    Danger.DESTROYS: {"docker": _CONTAINERS, "podman": _CONTAINERS},
+    Danger.RELEASES: {
+        "cargo": ("publish", "yank"),
+        "gem": ("push", "yank"),
+        "npm": ("publish", "unpublish", "deprecate"),
+        "pnpm": ("publish",),
+        "poetry": ("publish",),
+        "twine": ("upload",),
+        "uv": ("publish",),
+        "yarn": ("publish", "npm publish"),
+    },
+    Danger.DEPLOYS: {
+        "firebase": ("deploy",),
+        "fly": ("deploy",),
+        "gcloud": ("app deploy", "functions deploy", "run deploy"),
+        "helm": ("install", "rollback", "upgrade"),
+        "kubectl": ("apply", "create", "patch", "replace", "scale", "set"),
+        "pulumi": ("up",),
+        "terraform": ("apply",),
+        "tofu": ("apply",),
+        "vercel": ("deploy",),
+    },
+    Danger.PUBLISHES: {
+        "docker": ("push",),
+        "gh": ("pr create", "pr merge", "pr close", "release create", "repo create", "gist create", "workflow run"),
+        "podman": ("push",),
+    },
+    Danger.SHUTDOWN: {"systemctl": ("reboot", "poweroff", "halt")},
+    Danger.PROCESSES: {"service": (), "systemctl": ("stop", "disable", "kill", "mask", "restart")},
 }
-_SERVICES = {"systemctl": ("stop", "disable", "kill", "mask", "restart", "reboot", "poweroff", "halt"), "service": ()}
-"""By the words behind the name. Options between them are skipped."""
-
-_SENT_BY_CURL = re.compile(
-    r"-[A-Za-z]*[dFT].*|--(?:data|form|json|upload-file)[a-z-]*(?:=.*)?|-[A-Za-z]*X.+|--request=.+", re.DOTALL
-)
-_SENT_BY_WGET = re.compile(r"--(?:post|body)-(?:data|file)(?:=.*)?|--method(?:=.*)?", re.DOTALL)
-_READING_METHODS = names("GET HEAD OPTIONS")
-_REMOTE = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//).*|rsync://.*", re.DOTALL)
+"""By the words behind the name; with none, any will do. Options between them are skipped."""
+_DELETES_IN_CLOUD = re.compile(r"(?:batch-)?(?:delete|deregister|destroy|purge|rb|remove|rm|terminate)(?:-.*)?")
+_UNASKED = {
+    **dict.fromkeys(("terraform", "tofu"), re.compile(r"--?auto-approve(?:=true)?")),
+    "pulumi": re.compile(r"-[a-z]*y|--yes|--skip-preview"),
+}
+"""Options with which a change is made without a look at the plan."""
 _FORCED = re.compile(r"-[a-zA-Z]*f[a-zA-Z]*|--force(?:-with-lease|-if-includes)?(?:=.*)?|--mirror|--prune|--delete|-d")
+_SENT = {Sent.NOTHING: "", Sent.DATA: Danger.UPLOADS, Sent.SECRET: Danger.LEAKS}
 _RUN_NEXT = {
     **dict.fromkeys(("bunx", "npx", "uvx"), ""),
     **dict.fromkeys(("hatch", "pdm", "pipx", "pixi", "poetry", "rye", "uv"), "run"),
@@ -102,6 +121,8 @@ _RUN_NEXT = {
     "bun": "x",
 }
 """Programs that run the command behind this word."""
+_CONTAINER_RUNNERS = names("docker docker-compose kubectl podman")
+"""What they run with `exec` works on data that others use, unlike what `docker run` does in a new container."""
 _RUNS_TEXT = re.compile(r"-[A-Za-z]*c|--command")
 _MAX_RUN = 8
 """So far into the words of a runner the command that it runs is looked for."""
@@ -130,11 +151,13 @@ def _dangers(command: Command) -> Iterable[str]:
     name, texts = file_name(command), [word.text for word in command.words[1:]]
     yield _by_name(name, command)
     yield _TESTS[name](texts) if name in _TESTS else ""
-    for table, danger in ((_PUBLISHING, Danger.PUBLISHES), (_DESTROYING, Danger.DESTROYS)):
-        if _has_subcommand(texts, table.get(name)):
+    yield _SENT[what_is_sent(name, command.words[1:])]
+    yield Danger.DATABASE if deletes_data(name, texts) else ""
+    for danger, programs in _SUBCOMMANDS.items():
+        if _has_subcommand(texts, programs.get(name)):
             yield danger
-    if _has_subcommand(texts, _SERVICES.get(name)):
-        yield Danger.PROCESSES
+    if name in _UNASKED and any(map(_UNASKED[name].fullmatch, texts)) and {"apply", "up"} & set(texts):
+        yield Danger.UNREVIEWED
 
 
 def _by_name(name: str, command: Command) -> str:
@@ -142,10 +165,10 @@ def _by_name(name: str, command: Command) -> str:
         return Danger.ADMINISTRATOR
     if name in _SYSTEM or name.startswith("mkfs"):
         return Danger.SYSTEM
+    if name in _SHUTDOWN:
+        return Danger.SHUTDOWN
     if name in _DELETING:
         return Danger.DELETES
-    if name in _SENDING:
-        return Danger.UPLOADS
     return Danger.PROCESSES if name in _ENDING else _by_input(name, command)
 
 
@@ -174,7 +197,7 @@ def _commands_run(command: Command) -> Iterable[Command]:
         words = words[start + 1 :] if start >= 0 or not _RUN_NEXT[name] else ()
         begin = next((at for at, word in enumerate(words) if not word.text.startswith("-")), len(words))
         yield from [Command(words[begin:])] if words[begin:] else []
-    elif name in RUNNERS:
+    elif name in RUNNERS or (name in _CONTAINER_RUNNERS and Word("exec") in words[:_MAX_RUN]):
         yield from (Command(words[at:]) for at in range(min(len(words), _MAX_RUN)) if words[at].literal)
 
 
@@ -198,25 +221,8 @@ def _starts(texts: Sequence[str]) -> Iterable[int]:
             return
 
 
-def _curl(texts: Sequence[str]) -> str:
-    for text, after in zip(texts, [*texts[1:], ""], strict=True):
-        method = after if text in ("-X", "--request") else text.partition("=")[2] if "--request=" in text else ""
-        if method:
-            if method.upper() not in _READING_METHODS:
-                return Danger.UPLOADS
-        elif _SENT_BY_CURL.fullmatch(text) and not re.fullmatch(r"-X(?:GET|HEAD)", text):
-            return Danger.UPLOADS
-    return ""
-
-
-def _wget(texts: Sequence[str]) -> str:
-    return Danger.UPLOADS if any(map(_SENT_BY_WGET.fullmatch, texts)) else ""
-
-
 def _rsync(texts: Sequence[str]) -> str:
-    if any(text.startswith(("--delete", "--remove-source-files")) for text in texts):
-        return Danger.DELETES
-    return Danger.UPLOADS if texts and _REMOTE.fullmatch(texts[-1]) else ""
+    return Danger.DELETES if any(text.startswith(("--delete", "--remove-source-files")) for text in texts) else ""
 
 
 def _tar(texts: Sequence[str]) -> str:
@@ -228,7 +234,10 @@ def _find(texts: Sequence[str]) -> str:
 
 
 def _dd(texts: Sequence[str]) -> str:
-    return Danger.SYSTEM if any(text.startswith("of=/dev/") for text in texts) else ""
+    targets = [text[3:] for text in texts if text.startswith("of=") and text[3:] not in DEVICES]
+    if any(target.startswith("/dev/") for target in targets):
+        return Danger.SYSTEM
+    return Danger.OVERWRITES if targets else ""
 
 
 def _owners(texts: Sequence[str]) -> str:
@@ -236,19 +245,32 @@ def _owners(texts: Sequence[str]) -> str:
 
 
 def _truncate(texts: Sequence[str]) -> str:
-    return Danger.DELETES
+    return Danger.OVERWRITES
 
 
-def _database(texts: Sequence[str]) -> str:
-    return Danger.DESTROYS
-
-
-def _aws(texts: Sequence[str]) -> str:
+def _cloud(texts: Sequence[str]) -> str:
+    """`aws ec2 terminate-instances`, `gcloud compute instances delete`, `az group delete`: behind a service's name."""
     said = [text for text in texts if not text.startswith("-")]
-    if "s3" not in said[:3]:
-        return ""  # options before it may have values
-    said = said[said.index("s3") :]
-    return Danger.DESTROYS if said[1:2] in (["rm"], ["rb"]) else Danger.UPLOADS if said[1:2] != ["ls"] else ""
+    deletes = any(map(_DELETES_IN_CLOUD.fullmatch, said[1:_MAX_RUN])) or ("sync" in said and "--delete" in texts)
+    return Danger.CLOUD if deletes else ""
+
+
+def _bucket(texts: Sequence[str]) -> str:
+    return Danger.CLOUD if {"rb", "rm"} & set(texts[:_MAX_RUN]) else ""
+
+
+def _heroku(texts: Sequence[str]) -> str:
+    return Danger.CLOUD if any(re.search(r":(?:delete|destroy|reset)\b", text) for text in texts[:_MAX_RUN]) else ""
+
+
+def _compose(texts: Sequence[str]) -> str:
+    """`docker compose down -v` deletes the volumes, with the data in them."""
+    down = "down" in texts and {"-v", "--volumes"} & set(texts)
+    return Danger.DESTROYS if down or "rm" in texts else ""
+
+
+def _docker(texts: Sequence[str]) -> str:
+    return _compose(texts[texts.index("compose") :]) if "compose" in texts[:_MAX_RUN] else ""
 
 
 def _git(texts: Sequence[str]) -> str:
@@ -316,18 +338,16 @@ _GIT_TESTS: dict[str, Callable[[Sequence[str]], str]] = {
     "worktree": _has("-f", "--force"),
 }
 _TESTS: dict[str, Callable[[Sequence[str]], str]] = {
-    "aws": _aws,
-    "chgrp": _owners,
-    "chmod": _owners,
-    "chown": _owners,
-    "curl": _curl,
+    **dict.fromkeys(("aws", "az", "gcloud"), _cloud),
+    **dict.fromkeys(("chgrp", "chmod", "chown"), _owners),
     "dd": _dd,
-    "dropdb": _database,
-    "dropuser": _database,
+    **dict.fromkeys(("docker", "podman"), _docker),
+    "docker-compose": _compose,
     "find": _find,
     "git": _git,
+    "gsutil": _bucket,
+    "heroku": _heroku,
     "rsync": _rsync,
     "tar": _tar,
     "truncate": _truncate,
-    "wget": _wget,
 }
