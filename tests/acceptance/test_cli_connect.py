@@ -100,6 +100,8 @@ def test_the_list_says_what_is_connected_and_forget_forgets(home: Home, cwd: Pat
     assert "Default model: box/scripted" in home.longboat("connect", "--list", cwd=cwd).out
     assert "Deleted the stored key for box." in home.longboat("connect", "--forget", "box", cwd=cwd).out
     assert KEY not in credentials(home).read_text()
+    assert home.longboat("connect", "--forget", "box", cwd=cwd).out == "No key is stored for box.\n"
+    assert home.longboat("connect", "--forget", "openai", cwd=cwd).out == "No key is stored for OpenAI.\n"
 
 
 def test_doctor_says_once_that_there_is_no_model_and_what_to_do(home: Home, cwd: Path) -> None:

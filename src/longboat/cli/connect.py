@@ -68,10 +68,10 @@ def connect(
     from longboat.client import calls
 
     connection = ensure_server(".")
-    if forget is not None:
-        _forget(connection, forget)
-        return
     page = connection.send(calls.providers())
+    if forget is not None:
+        _forget(connection, page, forget)
+        return
     if listing:
         _print(page, style)
         return
@@ -214,9 +214,14 @@ def _require_person(question: str, hint: str) -> None:
         raise Failure(question, hint)
 
 
-def _forget(connection: "Connection", name: str) -> None:
+def _forget(connection: "Connection", page: ProviderPage, name: str) -> None:
     from longboat.client import calls
 
+    without = next((each for each in page.items if each.id == name and not each.stored), None)
+    if without is not None:
+        source = f" It uses the {SOURCES[without.source]}." if without.source == "environment" else ""
+        click.echo(f"No key is stored for {safe(without.name)}.{source}")
+        return
     left = connection.send(calls.forget_provider(name))
     still = f" It is still connected ({SOURCES[left.source]})." if left.connected else ""
     click.echo(f"Deleted the stored key for {safe(left.name)}.{still}")
