@@ -9,6 +9,7 @@ import pytest
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
+from longboat.installation import install_command
 from longboat.models import registry
 from longboat.models.adapters import RetirableModel
 from longboat.models.local import model as local
@@ -305,7 +306,7 @@ def test_what_is_missing_is_named():
     assert "ANTHROPIC_API_KEY" in refused(models, "anthropic/claude-opus-5-5")
     assert "MY_KEY" in refused(models, "mine/m")
     assert "providers.bare.base_url" in refused(models, "bare/m")
-    assert "pip install 'longboat[local]'" in refused(models, "local/smollm2-135m")
+    assert install_command("local") in refused(models, "local/smollm2-135m")
     assert "'unheard-of'" in refused(models, "unheard-of/m")
     assert "mine, bare, anthropic" in refused(models, "no-slash-at-all")
 

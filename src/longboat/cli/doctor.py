@@ -273,11 +273,13 @@ def _unreachable(url: str) -> str:
 
 
 def _local_model(data: Path, *, in_use: bool) -> Iterator[Finding]:
+    from longboat.installation import install_command
     from longboat.models.local.model import runtime_installed
     from longboat.models.local.weights import present
 
     if not runtime_installed():
-        yield Finding(Verdict.NOTE, "local model", "not installed (optional: pip install 'longboat[local]')")
+        install = install_command("local")
+        yield Finding(Verdict.NOTE, "local model", f"not installed (optional: `{install}`)")
     elif not present(data):
         when = "will be at the first prompt" if in_use else "not in use"
         yield Finding(

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from longboat.config.credentials import Credentials
 from longboat.config.settings import Config, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
+from longboat.installation import install_command
 from longboat.models import catalogue, refreshed_catalogue, running_servers
 from longboat.models.adapters import (
     Access,
@@ -243,7 +244,7 @@ class Registry:
         except ConfigInvalid as error:
             return error.message
         if section.type == LOCAL_TYPE:
-            return None if local.runtime_installed() else "Run `pip install 'longboat[local]'`."
+            return None if local.runtime_installed() else f"Run `{install_command('local')}`."
         if section.type in ("openai-compatible", "anthropic-compatible"):
             return None if section.base_url else f"Set providers.{provider}.base_url in longboat.json."
         if key is None and not section.base_url:

@@ -19,6 +19,7 @@ from longboat.config.edit import Change, change_user_config
 from longboat.config.load import load_user_config, user_config_file
 from longboat.config.settings import Config, ModelEntry, ProviderSection
 from longboat.errors import BadInput, ModelError, ProviderNotFound
+from longboat.installation import install_command
 from longboat.models import running_servers
 from longboat.models.adapters import Access
 from longboat.models.local import model as local
@@ -144,7 +145,8 @@ class Providers:
 
     def _check_local(self, registry: Registry, section: ProviderSection) -> ProviderCheck:
         if not local.runtime_installed():
-            return ProviderCheck(ok=False, problem="Its runtime is not installed: run `pip install 'longboat[local]'`.")
+            problem = f"Its runtime is not installed. Run `{install_command('local')}`."
+            return ProviderCheck(ok=False, problem=problem)
         entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW)
         models = registry.describe_models(LOCAL_TYPE, msgspec.structs.replace(section, models=(entry,)))
         return ProviderCheck(ok=True, models=models)

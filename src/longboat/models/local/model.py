@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from longboat.errors import ModelError
+from longboat.installation import install_command
 from longboat.models.catalogue import FREE, configured_tariff
 from longboat.models.local import weights
 from longboat.models.local.demo_steps import Call, as_form, as_talk, offered, read_form
@@ -52,7 +53,6 @@ _PROMPT_TIMEOUT_S = 600.0
 """A full context window takes minutes to read on a slow machine, and it says nothing meanwhile."""
 _STOP_TIMEOUT_S = 2.0
 _DEATH_TIMEOUT_S = 0.5
-_INSTALL = "pip install 'longboat[local]'"
 
 
 def runtime_installed() -> bool:
@@ -137,7 +137,7 @@ class LocalModel:
     async def _start(self) -> AsyncGenerator[Progress, None]:
         if not runtime_installed():
             raise ModelError(
-                f"The local model's runtime is not installed. Run `{_INSTALL}` or `longboat connect`.",
+                f"The local model's runtime is not installed. Run `{install_command('local')}` or `longboat connect`.",
                 title="The local model is not installed",
                 code="model_not_configured",
             )
