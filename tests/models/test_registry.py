@@ -18,6 +18,7 @@ from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
 from longboat.models.pydantic_adapter import PydanticModel
 from longboat.models.registry import KNOWN, Registry
+from longboat.models.tool_modes.model import ToolModel
 from longboat.testing.endpoint import ScriptedEndpoint
 
 MINE = {"type": "openai-compatible", "base_url": "http://127.0.0.1:8911/v1", "api_key": "x", "models": [{"id": "m"}]}
@@ -43,10 +44,11 @@ def spelled(model: Model) -> str:
     return f"{model.provider}/{model.name}"
 
 
-def adapter_of(models: Registry) -> Model:
-    lent = models.resolve(None, "large")
+def adapter_of(models: Registry, name: str | None = None) -> Model:
+    """The adapter that speaks to the provider."""
+    lent = models.resolve(name, "large")
     assert isinstance(lent, RetirableModel)
-    return lent.adapter
+    return lent.adapter.adapter if isinstance(lent.adapter, ToolModel) else lent.adapter
 
 
 # Which one
@@ -200,11 +202,9 @@ def test_a_cloud_is_reached_with_its_usual_variables(
     environ: dict[str, str], name: str, adapter: type[Model], url: str
 ):
     """A6"""
-    lent = registry_of(environ=environ).resolve(name, "large")
-    assert isinstance(lent, RetirableModel)
-    assert type(lent.adapter) is adapter
-    address = lent.adapter._endpoint.base_url if isinstance(lent.adapter, PydanticModel) else lent.adapter._to.url
-    assert address == url
+    built = adapter_of(registry_of(environ=environ), name)
+    assert type(built) is adapter
+    assert (built._endpoint.base_url if isinstance(built, PydanticModel) else built._to.url) == url
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai"])
@@ -249,9 +249,9 @@ async def test_bedrock_answers_on_the_chat_wire_with_its_key():
         async with model.stream(request) as events:
             assert isinstance([event async for event in events][-1], Finished)
         await models.aclose()
-    assert isinstance(model, RetirableModel)
-    assert isinstance(model.adapter, OpenAIChatModel)
-    assert model.adapter._tariff is not None
+    adapter = adapter_of(models, "aws/openai.gpt-oss-120b-1:0")
+    assert isinstance(adapter, OpenAIChatModel)
+    assert adapter._tariff is not None
     (exchange,) = endpoint.requests
     assert (exchange.path, exchange.headers["authorization"]) == ("/v1/chat/completions", "Bearer sesame")
 
@@ -368,3 +368,31 @@ def test_choosing_a_model_imports_no_provider_library():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+# Tools
+
+
+@pytest.mark.parametrize(
+    ("entry", "abilities", "wrapped"),
+    [
+        ({"id": "m"}, True, True),
+        ({"id": "m", "tools": "native"}, True, True),
+        ({"id": "m", "tools": "steps"}, True, True),
+        ({"id": "m", "tools": "none"}, False, False),
+    ],
+)
+def test_a_chat_model_finds_out_how_it_uses_tools_unless_it_has_none(
+    entry: dict[str, Any], abilities: bool, wrapped: bool
+):
+    section = {"type": "openai-compatible", "base_url": "http://127.0.0.1:1/v1", "models": [entry]}
+    lent = registry_of({"providers": {"mine": section}}).resolve("mine/m", "large")
+    assert isinstance(lent, RetirableModel)
+    assert (lent.abilities.tools, isinstance(lent.adapter, ToolModel)) == (abilities, wrapped)
+
+
+@pytest.mark.parametrize(("name", "wrapped"), [("claude-sonnet-5-5", False), ("claude-2.1", True)])
+def test_a_model_that_is_known_to_have_no_tools_gets_steps(name: str, wrapped: bool):
+    lent = registry_of(environ={"ANTHROPIC_API_KEY": "k"}).resolve(f"anthropic/{name}", "large")
+    assert isinstance(lent, RetirableModel)
+    assert (lent.abilities.tools, isinstance(lent.adapter, ToolModel)) == (True, wrapped)

@@ -48,8 +48,8 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     """Reasoning effort for prompts that do not set one."""
     images: bool | None = None
     """Whether the model accepts images."""
-    tools: bool | None = None
-    """Whether the model can call tools."""
+    tools: Literal["native", "steps", "text", "none"] | None = None
+    """How the model uses tools. Default: found out and remembered. [More](models.md#models-without-native-tools)."""
     reasoning: bool | None = None
     """Whether the reasoning effort can be set."""
     send_reasoning: Literal["turn", "always", "never"] | None = None

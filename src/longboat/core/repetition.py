@@ -1,5 +1,7 @@
 """Notices a text that repeats itself without end, as small models do. Pure."""
 
+from longboat.errors import ModelError
+
 CHECKED = 3_000
 """How many characters must be the same few words over and over. Rulers and empty tables are shorter."""
 REPEATS = 10
@@ -13,6 +15,16 @@ class RepetitionGuard:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._unchecked = 0
+
+    def hear(self, text: str) -> None:
+        """Raise ModelError once it is endless."""
+        if self.is_endless(text):
+            raise ModelError(
+                "It wrote the same words over and over. Send the prompt again with other words, or choose another "
+                "model.",
+                title="Stopped: the model repeats itself",
+                code="repetition",
+            )
 
     def is_endless(self, text: str) -> bool:
         """Whether the text so far, with this piece, ends in nothing but repetition."""

@@ -8,23 +8,19 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.models import catalogue, refreshed_catalogue
 from longboat.models.local import model as local
-from longboat.models.protocol import Abilities, Model, ModelEvent, ModelRequest
+from longboat.models.protocol import Abilities, Closable, ModelEvent, ModelRequest
 from longboat.models.providers import KNOWN, LOCAL_TYPE
+from longboat.models.tool_modes.memory import ToolMemory
+from longboat.models.tool_modes.model import ToolModel
 from longboat.wire.listings import ModelPrice
 
 if TYPE_CHECKING:
     from longboat.models.pydantic_adapter import Wire
-
-
-class Closable(Model, Protocol):
-    """A model that holds connections or processes, and opens them again when it is used again."""
-
-    async def aclose(self) -> None: ...
 
 
 class RetirableModel:
@@ -175,7 +171,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         json_schema=bool(entry.json_schema),
         send_reasoning=entry.send_reasoning or "turn",
     )
-    return OpenAIChatModel(
+    chat = OpenAIChatModel(
         provider=choice.provider,
         name=choice.model,
         base_url=url,
@@ -187,6 +183,10 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         tariff=_configured_tariff(entry)
         or catalogue.tariff_of(choice.section.type, choice.model, base_url=_priced_at(choice, access)),
     )
+    if not chat.abilities.tools:
+        return chat
+    memory = ToolMemory(data_dir, address=url, model=choice.model)
+    return ToolModel(chat, memory, wanted=_tool_mode(entry, facts))
 
 
 def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) -> Closable:
@@ -205,7 +205,12 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
         json_schema=entry.json_schema,
         tariff=_configured_tariff(entry),
     )
-    return PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
+    general = PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
+    mode = _tool_mode(entry, facts)
+    if mode in (None, "native"):
+        return general  # these providers have tools
+    memory = ToolMemory(data_dir, address=access.base_url or endpoint.wire, model=choice.model)
+    return ToolModel(general, memory, wanted=mode)
 
 
 def abilities_of(choice: Choice, data_dir: Path) -> Abilities:
@@ -244,12 +249,19 @@ def _limit(entry: ModelEntry, facts: catalogue.Facts) -> int | None:
     return min(entry.max_output_tokens, facts.max_output_tokens)
 
 
+def _tool_mode(entry: ModelEntry, facts: catalogue.Facts) -> Literal["native", "steps", "text"] | None:
+    """As configured, or steps where the model is known to have no tools; None: to be found out."""
+    if entry.tools is None or entry.tools == "none":
+        return "steps" if facts.tools is False else None
+    return entry.tools
+
+
 def _abilities(entry: ModelEntry, facts: catalogue.Facts) -> Abilities:
     def told(configured: bool | None, known: bool | None) -> bool:
         return configured if configured is not None else known is not False
 
     return Abilities(
         images=told(entry.images, facts.images),
-        tools=told(entry.tools, facts.tools),
+        tools=entry.tools != "none",
         effort=told(entry.reasoning, facts.effort),
     )

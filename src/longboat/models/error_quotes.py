@@ -5,7 +5,7 @@ recognized.
 """
 
 from collections.abc import Iterable, Mapping
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 _SHORTEST_SECRET = 4
 """A shorter "key" is a stand-in for servers that want none; hiding each "x" would only garble messages."""
@@ -40,3 +40,12 @@ def quote_error(text: str, secrets: Iterable[str], *, limit: int) -> str:
     for secret in secrets:
         text = text.replace(secret, "***")
     return text[:limit]
+
+
+def display_url(url: str) -> str:
+    """The URL without what may be secret in it: a user, a password, a query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(not a URL)"
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))

@@ -24,6 +24,16 @@ _OVERFLOW = re.compile(
     r"|too many (input )?tokens|input length .*exceed|reduce the length|exceeds? the (maximum|model).*tokens",
     re.IGNORECASE | re.DOTALL,
 )
+TOOLS_REFUSED = "tools_unsupported"
+"""The code of an error that says: this server has no tools for this model."""
+_NO_TOOLS = re.compile(
+    r"\b(?:tools?|functions?)\b[^.]{0,40}(?:\bnot\b|n't|\bunsupported)[^.]{0,20}(?:support|enabled|available|allowed|$)"
+    r"|(?:\bnot\b|n't)[^.]{0,20}\bsupport[^.]{0,30}\b(?:tools?|functions?)\b"
+    r"|no endpoints found that support tool use|tools param requires|\btool choice requires"
+    r"|unsupported[^.]{0,20}\btools\b",
+    re.IGNORECASE,
+)
+"""Ollama, vLLM, llama.cpp without its templates, OpenRouter, Groq, Mistral, Bedrock, and others in these words."""
 _STATUS_OF_WORD = {
     "rate_limit": 429,
     "authentication": 401,
@@ -104,6 +114,9 @@ def _overflows(complaint: Complaint) -> bool:
 def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: float | None = None) -> ModelError:
     """The error for a status and an error body."""
     said = f"{to.provider} answered {status}" + (f": {to.quote(complaint.message)}" if complaint.message else ".")
+    if status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(complaint.message[:MAX_DETAIL]):
+        advice = f'Set "tools": "steps" for {to.model} in longboat.json, or "none" to chat without tools.'
+        return ModelError(with_advice(said, advice), title="The model has no tools", code=TOOLS_REFUSED)
     if status in (408, 409) or status >= 500:
         return ModelError(
             said,

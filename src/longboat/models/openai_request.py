@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -56,9 +57,15 @@ def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAI
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.schema is not None and (dialect.json_schema or not request.tools):
-        schema = {"name": "answer", "schema": request.schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        body |= _answer_schema(request.schema, openai=request.openai_schema)
     return _json.encode(body)
+
+
+def _answer_schema(schema: Mapping[str, Any], *, openai: bool) -> dict[str, Any]:
+    if openai:
+        wrapped = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+        return {"response_format": wrapped}
+    return {"json_schema": schema, "format": schema}  # llama.cpp reads the first, Ollama the second
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:

@@ -68,7 +68,16 @@ class Progress:
     message: str
 
 
-ModelEvent = TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | Finished | Progress
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A notice for people that the answer is got in another way than expected."""
+
+    message: str
+    withdraw: bool = False
+    """What came before it in this step does not count."""
+
+
+ModelEvent = TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | Finished | Progress | Notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +92,10 @@ class ModelRequest:
     """How much to think; without one, as the model's configuration says."""
     schema: Mapping[str, Any] | None = None
     """The JSON Schema of the answer, for servers that can hold a model to one. The system prompt says it as well."""
+    openai_schema: bool = True
+    """Where a chat server finds the schema: in `response_format`, or in the fields that llama.cpp and Ollama have."""
+    may_call: bool = True
+    """Whether calls are of use. A summary has none; its tools are there for the provider's cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +128,9 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Send the request. Leaving the context early, by cancel too, closes the provider's stream at once."""
         ...
+
+
+class Closable(Model, Protocol):
+    """A model that holds connections or processes, and opens them again when it is used again."""
+
+    async def aclose(self) -> None: ...

@@ -37,11 +37,11 @@ def listing(data_dir: Path) -> Listing:
 
 
 def save_listing(data_dir: Path, found: Listing) -> None:
-    _save(data_dir / "models" / LISTED, msgspec.json.encode(found))
+    save_file(data_dir / "models" / LISTED, msgspec.json.encode(found))
 
 
 def save_prices(data_dir: Path, raw: bytes) -> None:
-    _save(data_dir / "models" / PRICES, raw)
+    save_file(data_dir / "models" / PRICES, raw)
 
 
 def use_prices(data_dir: Path) -> bool:
@@ -70,7 +70,8 @@ def parse_prices(raw: object) -> bool:
     return True
 
 
-def _save(path: Path, content: bytes) -> None:
+def save_file(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as scratch:
         scratch.write(content)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit, urlunsplit
 
 from longboat.config.credentials import Credentials
 from longboat.config.settings import Config, ProviderSection
@@ -19,7 +18,6 @@ from longboat.models import catalogue, refreshed_catalogue, running_servers
 from longboat.models.adapters import (
     Access,
     Choice,
-    Closable,
     RetirableModel,
     abilities_of,
     build,
@@ -28,9 +26,10 @@ from longboat.models.adapters import (
     price_of,
     window_of,
 )
+from longboat.models.error_quotes import display_url
 from longboat.models.fallback import advice_on
 from longboat.models.local import model as local
-from longboat.models.protocol import Model
+from longboat.models.protocol import Closable, Model
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
 from longboat.wire.listings import ModelInfo
 
@@ -341,17 +340,11 @@ class Registry:
             name=provider,
             type=section.type,
             source=self._source(provider, section),
-            base_url=_display_url(section.base_url) if section.base_url else None,
+            base_url=display_url(section.base_url) if section.base_url else None,
             key="set" if has_key else "not needed" if keyless and section.api_key is None else "missing",
             models=tuple(dict.fromkeys(f"{provider}/{entry.id}" for entry in entries)),
             problem=self._problem(provider, section),
         )
-
-
-def _display_url(url: str) -> str:
-    """The URL without a user and password in it."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
 def _not_configured(message: str) -> ModelError:

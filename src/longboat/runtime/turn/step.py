@@ -18,6 +18,7 @@ from longboat.models.protocol import (
     Model,
     ModelEvent,
     ModelRequest,
+    Notice,
     Progress,
     ReasoningDelta,
     TextDelta,
@@ -27,11 +28,11 @@ from longboat.models.protocol import (
 from longboat.runtime.turn.outbox import Outbox
 from longboat.wire.models import AgentEventType, Message, MessageDelta
 
-Notice = Callable[[AgentEventType, str, str], None]
+GiveNotice = Callable[[AgentEventType, str, str], None]
 
 
 class Step:
-    def __init__(self, model: Model, draft: Draft, outbox: Outbox, retry: RetrySection, notice: Notice) -> None:
+    def __init__(self, model: Model, draft: Draft, outbox: Outbox, retry: RetrySection, notice: GiveNotice) -> None:
         self._model = model
         self._draft = draft
         self._outbox = outbox
@@ -86,10 +87,10 @@ class Step:
     def _hear(self, event: ModelEvent, tools: Sequence[ToolSpec]) -> None:
         match event:
             case TextDelta() if event.text:
-                self._stop_repetition(event.text)
+                self._repetition.hear(event.text)
                 self._say(*self._draft.add_text(event.text))
             case ReasoningDelta() if event.text or event.signature:
-                self._stop_repetition(event.text)
+                self._repetition.hear(event.text)
                 self._say(*self._draft.add_reasoning(event.text, event.signature))
             case ToolCallStart():
                 traits = next((tool.traits for tool in tools if tool.name == event.name), None)
@@ -98,15 +99,10 @@ class Step:
                 self._say(None, self._draft.add_input(event.index, event.text))
             case Progress():
                 self._notice(AgentEventType.LOADING, event.message, "")
-
-    def _stop_repetition(self, text: str) -> None:
-        if self._repetition.is_endless(text):
-            raise ModelError(
-                "It wrote the same words over and over. Send the prompt again with other words, or choose another "
-                "model.",
-                title="Stopped: the model repeats itself",
-                code="repetition",
-            )
+            case Notice():
+                if event.withdraw:
+                    self._withdraw()
+                self._notice(AgentEventType.NOTICE, event.message, "")
 
     def _say(self, shape: Message | None, delta: MessageDelta) -> None:
         if shape is not None:

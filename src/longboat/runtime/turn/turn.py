@@ -320,6 +320,7 @@ class Turn:
             tools=tuple(tool.spec for tool in self._setup.tools.values()),
             effort=self._setup.effort,
             schema=self._setup.form.schema if self._setup.form is not None and not self._summarizing else None,
+            may_call=not self._summarizing,
         )
         step = Step(model, self._draft, self._outbox, self._retry, self._notices.notice)
         finished = await step.take(request)

@@ -1,0 +1,308 @@
+"""A model that uses its tools in whichever way works: natively, in steps, or as text.
+
+Owns how that is found out: natively first, and then the next way when the server refuses tools or ignores them, or the
+model prints its calls as text. What works is remembered. Must not know any wire format.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Literal
+
+import msgspec
+
+from longboat.core.history import text_of
+from longboat.core.repetition import RepetitionGuard
+from longboat.errors import ModelError
+from longboat.models.openai_refusal import TOOLS_REFUSED
+from longboat.models.protocol import (
+    Abilities,
+    Closable,
+    Finished,
+    ModelEvent,
+    ModelRequest,
+    Notice,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.models.tool_modes.memory import ToolMemory, ToolUse
+from longboat.models.tool_modes.steps import Step, StepReader, as_steps
+from longboat.models.tool_modes.text_calls import CallWatch, as_text, find_calls, salvage_call, write_calls
+from longboat.models.tool_modes.tool_texts import TextCall, spoken
+from longboat.wire.ids import new_id
+from longboat.wire.models import Usage
+
+NATIVE = ToolUse(mode="native")
+STEPS = ToolUse(mode="steps")
+OTHER_STEPS = ToolUse(mode="steps", openai_schema=False)
+TEXT = ToolUse(mode="text")
+WAYS = (NATIVE, STEPS, OTHER_STEPS, TEXT)
+"""In the order in which they are tried."""
+
+_CHARACTERS_PER_TOKEN = 8
+"""No text has more, on average: a server that counts fewer tokens has not read it."""
+_ASKS = {
+    "native": "calls its tools natively",
+    "steps": "asks it for steps in JSON",
+    "text": "asks it to write its tool calls as text",
+}
+
+
+class _Unfit(Exception):
+    """This way of using tools does not work here. `error` is raised if no other does."""
+
+    def __init__(self, why: str, error: ModelError) -> None:
+        super().__init__(why)
+        self.why = why
+        self.error = error
+
+
+class ToolModel:
+    """An adapter whose model need not have native tools."""
+
+    def __init__(
+        self, adapter: Closable, memory: ToolMemory, *, wanted: Literal["native", "steps", "text"] | None = None
+    ) -> None:
+        """`wanted`: the way that is configured; None: find it out."""
+        self.adapter = adapter
+        self._memory = memory
+        self._wanted = wanted
+        self._known = ToolUse(mode=wanted) if wanted is not None else memory.recall()
+        self._worked: ToolUse | None = None
+        """The way in which the last answer came."""
+
+    @property
+    def provider(self) -> str:
+        return self.adapter.provider
+
+    @property
+    def name(self) -> str:
+        return self.adapter.name
+
+    @property
+    def context_window(self) -> int:
+        return self.adapter.context_window
+
+    @property
+    def abilities(self) -> Abilities:
+        return self.adapter.abilities
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        async with aclosing(self._events(request)) as events:
+            yield events
+
+    async def aclose(self) -> None:
+        await self.adapter.aclose()
+
+    async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        ways = self._ways(request)
+        unfit: _Unfit | None = None
+        for use in ways:
+            untold = unfit is not None and use.mode != ways[0].mode
+            try:
+                async with aclosing(self._use(use, request)) as events:
+                    async for event in events:
+                        if untold and unfit is not None:
+                            untold = False
+                            yield self._notice(unfit.why, use, withdraw=True)
+                        yield event
+                return
+            except _Unfit as found:
+                unfit = unfit or found
+        assert unfit is not None, "only a way that is unfit leads here"
+        raise unfit.error
+
+    def _ways(self, request: ModelRequest) -> tuple[ToolUse, ...]:
+        """What to try, one after the other."""
+        if not request.tools or self._wanted == "native":
+            return (self._known or NATIVE,)
+        return WAYS[WAYS.index(self._known or NATIVE) :]
+
+    def _use(self, use: ToolUse, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if use.mode == "native":
+            return self._natively(request)
+        if not request.tools:
+            # There may still be calls in the transcript.
+            return self._passed_on(replace(request, messages=spoken(request.messages, write_calls)))
+        return self._in_steps(use, request) if use.mode == "steps" else self._as_text(request)
+
+    async def _passed_on(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        async with self.adapter.stream(request) as events:
+            async for event in events:
+                yield event
+
+    # Natively
+
+    async def _natively(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        watched = bool(request.tools) and request.may_call and request.schema is None
+        try:
+            async with aclosing(self._watched(request) if watched else self._passed_on(request)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            if error.code == TOOLS_REFUSED and self._known is None:
+                raise _Unfit(f"The server does not support tools for {self._display_name}.", error) from None
+            raise
+
+    async def _watched(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        watch, said, called = CallWatch(), False, False
+        async with aclosing(self._passed_on(request)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta():
+                        if shown := watch.feed(event.text):
+                            said = said or not shown.isspace()
+                            yield TextDelta(shown)
+                    case ToolCallStart():
+                        called = True
+                        if held := watch.finish():
+                            yield TextDelta(held)
+                        yield event
+                    case Finished():
+                        for last in await self._end_native(request, watch.finish(), event, said=said, called=called):
+                            yield last
+                    case _:
+                        yield event
+
+    async def _end_native(
+        self, request: ModelRequest, held: str, end: Finished, *, said: bool, called: bool
+    ) -> list[ModelEvent]:
+        """The last events of an answer. `said`: it had words for people; `called`: it had native calls."""
+        if called:
+            await self._learn(NATIVE)
+            return _step_events(held, (), end)
+        found = find_calls(held, request.tools)
+        if self._known is None:
+            why = f"{self._display_name} printed a tool call as text."
+            if found.calls:
+                await self._learn(STEPS)
+                return [self._notice(why, STEPS), *_step_events(found.before, found.calls, end)]
+            if found.broken_at is not None:
+                raise _Unfit(why, self._unreadable())
+            if _ignores_tools(request, end.usage):
+                why = f"The server does not tell {self._display_name} of its tools."
+                raise _Unfit(why, ModelError(why, title="The model cannot use tools", code=TOOLS_REFUSED))
+        elif found.calls and not found.after:
+            return _step_events(found.before, found.calls, end)
+        elif found.is_broken_call and not said:
+            raise self._unreadable()
+        return _step_events(held, (), end)
+
+    # In steps
+
+    async def _in_steps(self, use: ToolUse, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        reader, repetition, heard = StepReader(), RepetitionGuard(), False
+        try:
+            async with aclosing(self._passed_on(as_steps(request, openai_schema=use.openai_schema))) as events:
+                async for event in events:
+                    heard = True
+                    match event:
+                        case TextDelta():
+                            repetition.hear(event.text)
+                            if shown := reader.feed(event.text):
+                                yield TextDelta(shown)
+                        case Finished():
+                            step = await self._read_step(use, request, reader)
+                            for last in _step_events(step.text, step.calls, event):
+                                yield last
+                        case _:
+                            yield event
+        except ModelError as error:
+            if error.code == "bad_request" and not heard and use != self._worked:
+                raise _Unfit(self._no_schema, error) from None
+            raise
+
+    async def _read_step(self, use: ToolUse, request: ModelRequest, reader: StepReader) -> Step:
+        step = reader.finish()
+        if step is not None:
+            await self._learn(use)
+            return step
+        # The server took the schema and did not hold the model to it.
+        found = find_calls(reader.written, request.tools)
+        if not found.calls and use != self._worked:
+            raise _Unfit(self._no_schema, self._unreadable())
+        return Step(text=found.before, calls=found.calls)
+
+    @property
+    def _no_schema(self) -> str:
+        return f"The server does not hold {self._display_name} to a JSON schema."
+
+    # As text
+
+    async def _as_text(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        watch = CallWatch()
+        async with aclosing(self._passed_on(as_text(request))) as events:
+            async for event in events:
+                match event:
+                    case TextDelta() if request.may_call:
+                        if shown := watch.feed(event.text):
+                            yield TextDelta(shown)
+                    case Finished():
+                        await self._learn(TEXT)
+                        for last in self._end_text(request, watch.finish(), event):
+                            yield last
+                    case _:
+                        yield event
+
+    def _end_text(self, request: ModelRequest, held: str, end: Finished) -> list[ModelEvent]:
+        found = find_calls(held, request.tools)
+        if found.calls or found.broken_at is None:
+            return _step_events(found.before, found.calls, end)
+        call = salvage_call(held, request.tools)
+        if call is None:
+            raise self._unreadable()
+        return _step_events(held[: found.broken_at], (call,), end)
+
+    # What is found out
+
+    async def _learn(self, use: ToolUse) -> None:
+        self._worked = use
+        if use == self._known:
+            return
+        self._known = use
+        if self._wanted is None:
+            with suppress(OSError):  # then it is found out again
+                await asyncio.to_thread(self._memory.keep, use)
+
+    @property
+    def _display_name(self) -> str:
+        return f"{self.provider}/{self.name}"
+
+    def _notice(self, why: str, use: ToolUse, *, withdraw: bool = False) -> Notice:
+        return Notice(
+            f'{why} Longboat now {_ASKS[use.mode]}. Set "tools" for this model in longboat.json to choose another way.',
+            withdraw=withdraw,
+        )
+
+    def _unreadable(self) -> ModelError:
+        return ModelError(
+            f"{self._display_name} wrote a tool call that cannot be read. Choose another model, or set "
+            '"tools": "steps" for this one in longboat.json.',
+            title="The model cannot use tools",
+            code="unreadable_tool_call",
+        )
+
+
+def _step_events(text: str, calls: Iterable[TextCall], end: Finished) -> list[ModelEvent]:
+    said: list[ModelEvent] = [TextDelta(text)] if text else []
+    made = [event for index, call in enumerate(calls) for event in _call_events(index, call)]
+    reason = StopReason.TOOL_USE if made and end.reason is StopReason.END_TURN else end.reason
+    return [*said, *made, Finished(reason, end.usage)]
+
+
+def _call_events(index: int, call: TextCall) -> Iterator[ModelEvent]:
+    yield ToolCallStart(index, f"call_{new_id()}", call.name)
+    yield ToolCallDelta(index, call.arguments)
+
+
+def _ignores_tools(request: ModelRequest, usage: Usage) -> bool:
+    """Whether the server counted far fewer tokens than the tools alone have."""
+    said = len(request.system) + sum(len(text_of(message)) for message in request.messages)
+    if usage.input_tokens < said // _CHARACTERS_PER_TOKEN:
+        return False  # it cannot count
+    tools = sum(len(tool.description) + len(msgspec.json.encode(tool.schema)) for tool in request.tools)
+    return usage.input_tokens < tools // _CHARACTERS_PER_TOKEN

@@ -1,0 +1,79 @@
+"""Tools, calls and their results as text, for models that have no messages for them. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from longboat.core.history import calls_of, is_object, text_of
+from longboat.core.tool import ToolSpec
+from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
+
+WriteCalls = Callable[[str, list[ToolCallPart]], str]
+"""What the model would have written: a text, and calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextCall:
+    """A tool call that was read from text. `arguments` is JSON, unless the call was cut off."""
+
+    name: str
+    arguments: str
+
+
+def spoken(messages: Iterable[Message], write_calls: WriteCalls) -> tuple[Message, ...]:
+    """The transcript as text alone. Results of calls become user messages; their images stay images."""
+    found = (_spoken(message, write_calls) for message in messages)
+    return tuple(message for message in found if message.parts)
+
+
+def _spoken(message: Message, write_calls: WriteCalls) -> Message:
+    match message.role:
+        case Role.ASSISTANT:
+            text, calls = text_of(message), calls_of(message)
+            parts: tuple[Part, ...] = (TextPart(text=write_calls(text, calls)),) if text or calls else ()
+            return msgspec.structs.replace(message, parts=parts)
+        case Role.TOOL:
+            results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+            parts = tuple(part for number, result in enumerate(results, 1) for part in _result(number, result))
+            return msgspec.structs.replace(message, role=Role.USER, parts=parts)
+        case _:
+            return message
+
+
+def _result(number: int, result: ToolResultPart) -> Iterator[Part]:
+    head = f"Call {number} ({result.name}) failed:" if result.is_error else f"Result of call {number} ({result.name}):"
+    yield TextPart(text=f"{head}\n{result.content}")
+    for image in result.images:
+        yield FilePart(name="image", media_type=image.media_type, data=image.data)
+
+
+def arguments_of(call: ToolCallPart) -> msgspec.Raw:
+    """The input of a call on record; what a cancel cut off is no object any more."""
+    return msgspec.Raw(call.input.encode() if is_object(call.input) else b"{}")
+
+
+def describe_tools(tools: Iterable[ToolSpec]) -> str:
+    return "\n".join(_describe(tool) for tool in tools)
+
+
+def _describe(tool: ToolSpec) -> str:
+    required = tool.schema.get("required", ())
+    lines = [f"- {tool.name}: {tool.description}"]
+    for name, field in tool.schema.get("properties", {}).items():
+        optional = "" if name in required else ", optional"
+        about = f": {field['description']}" if field.get("description") else ""
+        lines.append(f"    {name} ({_kind(field)}{optional}){about}")
+    return "\n".join(lines)
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    if "enum" in field:
+        return " or ".join(msgspec.json.encode(value).decode() for value in field["enum"])
+    if "properties" in field:
+        return "{" + ", ".join(f'"{name}": {_kind(inner)}' for name, inner in field["properties"].items()) + "}"
+    if field.get("type") == "array":
+        return f"list of {_kind(field.get('items', {}))}"
+    kind = field.get("type")
+    return kind if isinstance(kind, str) else "any JSON"
