@@ -3,13 +3,13 @@
 opencode #19023, #2264; crush #2046.
 """
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_home import PATIENCE_S
+from other_processes import is_alive, wait_until
 from processes import Site, open_site
 from sessions import SessionClient, check_request
 
@@ -24,18 +24,8 @@ def call(name: str, /, **arguments: Any) -> CallTool:
     return CallTool(name, json.dumps(arguments))
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
 async def pids_in(file: Path, count: int) -> list[int]:
-    """Nobody tells us what a shell has written: look until it is there."""
-    async with asyncio.timeout(PATIENCE_S):
-        while len(_numbers(file)) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await wait_until(lambda: len(_numbers(file)) >= count, within_s=PATIENCE_S)
     return _numbers(file)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from other_processes import is_alive
 
 from longboat.context import hooks
 from longboat.context.hooks import Hook, HookCall, HookEvent, Hooks, Verdict, ask, join_hooks, read_hooks
@@ -47,13 +48,6 @@ def bench(tmp_path: Path) -> Bench:
 async def wait_for_line(path: Path) -> str:
     """A line of a named pipe, as soon as somebody writes it."""
     return (await asyncio.to_thread(path.read_text)).strip()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 async def test_a_hook_that_says_nothing_changes_nothing(bench: Bench) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_harness import looked_for, stdio
+from mcp_harness import stdio
+from other_processes import wait_until
 from scenario import call, open_scenario
 
 from longboat.core.history import text_of
@@ -126,9 +127,9 @@ async def test_a_cancel_while_the_server_ponders_ends_the_run_and_the_server_hea
     """T2, E4: canceled before the model was asked."""
     async with open_scenario(tmp_path, [STILL], config={"mcp": {"test": stdio(notes)}}) as scene:
         await scene.start("/test:dawdle")
-        await looked_for((notes / "hanging").exists)
+        await wait_until((notes / "hanging").exists)
         await scene.cancel()
-        await looked_for((notes / "canceled").exists)
+        await wait_until((notes / "canceled").exists)
         await scene.canceled_once(lost=0)
         assert (notes / "started").read_text() == "started\n"
 

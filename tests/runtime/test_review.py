@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from checks import check_requests
 from crash import crashed
+from other_processes import wait_until_replacing
 from running_app import launch
 from scenario import Parts, Scene, call, open_scenario
 
@@ -194,7 +194,7 @@ async def test_an_editor_that_was_faster_loses_nothing(tmp_path: Path) -> None:
         (scene.path / "a.txt").write_text(WITH_TWO)
         with REPLACING:
             undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
-            await about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             (scene.path / "a.txt").write_text("by hand\n")
         with pytest.raises(RevertConflict, match=r"a\.txt has changed since"):
             await undoing
@@ -202,17 +202,6 @@ async def test_an_editor_that_was_faster_loses_nothing(tmp_path: Path) -> None:
         (scene.path / "a.txt").write_text(WITH_TWO)
         assert (await scene.workspace.revert(scene.running.session_id, wanted)).file is not None
         assert scene.read("a.txt") == WITH_TWENTY
-
-
-async def about_to_replace(path: Path) -> None:
-    """A new content is written beside its file: all that is missing is the lock, which the test holds."""
-    await asyncio.to_thread(_until_written, path, time.monotonic() + 20)
-
-
-def _until_written(path: Path, deadline: float) -> None:
-    while not list(path.glob(".longboat-*")):
-        assert time.monotonic() < deadline
-        os.sched_yield()
 
 
 async def test_a_session_at_work_refuses_as_for_undo(tmp_path: Path) -> None:
@@ -237,7 +226,7 @@ async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: 
         wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,), client_id="vera")
         with REPLACING:
             undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
-            await about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             left = await crashed(scene.running)
         await undoing
         if not is_made:
@@ -267,7 +256,7 @@ async def test_a_redo_after_a_crash_finds_out_what_became_of_an_undo_by_a_person
         wanted = Revert(path="a.txt", digest=file.digest, client_id="vera")
         with REPLACING:
             undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
-            await about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             left = await crashed(scene.running)
         await undoing
         async with launch(left, ScriptedModel([]), session_id=scene.running.session_id) as again:

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from controlled_lsp import CAPABLE, RELAY, ControlledServer
-from mcp_harness import looked_for, stdio
-from scenario import PLAIN, Parts, Scene, all_gone, call, is_alive, open_scenario
+from mcp_harness import stdio
+from other_processes import is_alive, wait_until, wait_until_gone
+from scenario import PLAIN, Parts, Scene, call, open_scenario
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel, ScriptedTool
 from longboat.tools.protocol import ToolCall
@@ -44,7 +45,7 @@ async def test_in_bash_the_whole_family_of_a_shell_that_ignores_term_is_gone(tmp
         assert len(pids) == 3
         assert all(is_alive(pid) for pid in pids)
         complete = await scene.cancel()
-        await all_gone(pids, within_s=GONE_S)
+        await wait_until_gone(pids, within_s=GONE_S)
         assert complete.outcome is Outcome.CANCELED
         assert "ready" in scene.results()[0].content, "what was shown stays"
         assert scene.workspace.tools.jobs_shown() == ()
@@ -108,13 +109,13 @@ async def test_in_an_mcp_call_the_server_hears_of_it_and_goes_on(tmp_path: Path)
     notes.mkdir()
     async with open_scenario(tmp_path, steps, config={"mcp": {"test": stdio(notes)}}) as scene:
         await scene.start("hang")
-        await looked_for((notes / "hanging").exists)
+        await wait_until((notes / "hanging").exists)
         await scene.cancel()
-        await looked_for((notes / "canceled").exists)
+        await wait_until((notes / "canceled").exists)
         await scene.canceled_once()
         server = int((notes / "pid").read_text())
         assert is_alive(server)
-    await all_gone([server], within_s=GONE_S)
+    await wait_until_gone([server], within_s=GONE_S)
     assert (notes / "started").read_text() == "started\n"
 
 
@@ -144,7 +145,7 @@ async def test_in_a_call_of_a_language_server_the_server_hears_of_it_and_goes_on
             assert controlled.is_alive
             leaving = asyncio.create_task(controlled.leave())
         await leaving
-        await all_gone([controlled.pid], within_s=GONE_S)
+        await wait_until_gone([controlled.pid], within_s=GONE_S)
     finally:
         for writer in writers:
             writer.close()
@@ -170,7 +171,7 @@ async def test_in_sub_agents_their_shells_and_asks_end_with_them(tmp_path: Path)
         pids = pids_in(await scene.showing("ready"))
         assert len(pids) == 3
         await scene.cancel()
-        await all_gone(pids, within_s=GONE_S)
+        await wait_until_gone(pids, within_s=GONE_S)
         children = {run.run_id for run in scene.watcher.of("run") if run.parent_run_id == "r1"}
         ends = [scene.watcher.terminals(run_id) for run_id in children]
         assert [[end.outcome for end in each] for each in ends] == [[Outcome.CANCELED]] * 2
@@ -222,9 +223,9 @@ async def test_in_a_hook_its_process_ends(tmp_path: Path) -> None:
     async with open_scenario(tmp_path, steps, config={"hooks": {"before_tool": [hook]}}) as scene:
         await scene.start("write")
         pid_file = scene.path / "hook.pid"
-        await looked_for(lambda: pid_file.exists() and pid_file.read_text().strip())
+        await wait_until(lambda: pid_file.exists() and pid_file.read_text().strip())
         await scene.cancel()
-        await all_gone([int(pid_file.read_text())], within_s=GONE_S)
+        await wait_until_gone([int(pid_file.read_text())], within_s=GONE_S)
         assert not (scene.path / "a.txt").exists()
         await scene.canceled_once()
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mcp_harness import looked_for
+from other_processes import wait_until
 from scenario import Parts, call, open_scenario
 
 from longboat.errors import ModelError
@@ -120,8 +120,8 @@ async def test_hooks_add_to_a_prompt_and_hear_how_each_run_ended(tmp_path: Path)
         await scene.cancel("r2")
         await scene.turn("fail", "r3")
         file = scene.path / "finished.jsonl"
-        await looked_for(lambda: file.exists() and file.read_text().count("run_finished") == 3)
-        await looked_for(lambda: file.read_text().endswith("\n"))
+        await wait_until(lambda: file.exists() and file.read_text().count("run_finished") == 3)
+        await wait_until(lambda: file.read_text().endswith("\n"))
         told = {each["run_id"]: each for each in map(json.loads, filter(str.strip, file.read_text().splitlines()))}
         assert {run_id: each["outcome"] for run_id, each in told.items()} == {
             "r1": "end_turn",

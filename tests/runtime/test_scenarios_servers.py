@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_harness import looked_for, stdio
+from mcp_harness import stdio
+from other_processes import is_alive, wait_until, wait_until_gone
 from running_app import RunningApp, watch
-from scenario import PLAIN, Scene, all_gone, call, is_alive, make_repository, open_scenario
+from scenario import PLAIN, Scene, call, make_repository, open_scenario
 
 from longboat.config.load import user_config_file
 from longboat.config.trust import record, trusted_file
@@ -115,12 +116,12 @@ async def test_two_workspaces_share_no_job_no_server_no_grant_and_no_event(tmp_p
             }
             assert two.watcher.of("job") == []
             await two.check()
-        await looked_for(lambda: two.workspace.closing)
-        await all_gone(pids[1:], within_s=10)
+        await wait_until(lambda: two.workspace.closing)
+        await wait_until_gone(pids[1:], within_s=10)
         assert (is_alive(pid), is_alive(pids[0])) == (True, True)
         assert (await one.turn("echo", "again")).text == "echo done"
         await one.check()
-    await all_gone([pid, pids[0]], within_s=2)
+    await wait_until_gone([pid, pids[0]], within_s=2)
 
 
 async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_then_starts(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
         app, closing = scene.running.app, scene.workspace
         for client in ("watcher", "other"):
             await closing.presence.release(client)
-        await looked_for(lambda: closing.closing)
+        await wait_until(lambda: closing.closing)
         again, _ = await app.join(str(scene.path), None)
         assert again is not closing
         async with watch(again) as watcher:
@@ -143,7 +144,7 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
             assert (is_alive(old), is_alive(new)) == (False, True)
             (job,) = again.tools.jobs_shown()
             assert job.state == "running"
-    await all_gone([new], within_s=2)
+    await wait_until_gone([new], within_s=2)
 
 
 def scene_results(messages: Iterable[Message]) -> list[ToolResultPart]:
@@ -170,5 +171,5 @@ async def test_a_configuration_that_changes_between_turns_is_heeded_by_the_next(
         await scene.turn("echo again", "r2")
         assert [part.is_error for part in scene.results()] == [False, True, True]
         assert not (scene.path / "made").exists()
-        await all_gone([server], within_s=5)
+        await wait_until_gone([server], within_s=5)
         await scene.check()

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from crash import crashed, restarted
+from other_processes import wait_until_replacing
 from running_app import launch, unprivileged
 from scenario import Parts, call, open_scenario
 
@@ -255,7 +255,7 @@ async def test_a_file_that_a_person_writes_while_undo_works_stays_and_all_others
         await scene.turn("edit both")
         with REPLACING:
             undo = asyncio.create_task(scene.workspace.undo_turn(scene.running.session_id))
-            await _about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             (scene.path / "b.txt").write_text("by hand\n")
         with pytest.raises(UndoConflict, match=r": b\.txt\."):
             await undo
@@ -285,23 +285,12 @@ def test_where_the_disk_does_not_take_one_file_the_others_stay_as_they_were_too(
         assert sorted(os.listdir(place)) == ["a.txt", "shut"]
 
 
-async def _about_to_replace(path: Path) -> None:
-    """A new content is written beside its file: all that is missing is the lock, which the test holds."""
-    await asyncio.to_thread(_until_written, path, time.monotonic() + 20)
-
-
-def _until_written(path: Path, deadline: float) -> None:
-    while not list(path.glob(".longboat-*")):
-        assert time.monotonic() < deadline
-        os.sched_yield()
-
-
 async def test_a_crash_right_before_a_change_leaves_nothing_to_undo(tmp_path: Path) -> None:
     """A4: the change is on record and was never made."""
     async with open_scenario(tmp_path, [edit("a.txt", "one", "two"), [Say("done")]], files=FILES) as scene:
         with REPLACING:
             await scene.start("edit")
-            await _about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             async with restarted(scene.running, ScriptedModel([])) as again:
                 page = await again.workspace.browse.diff(session_id=again.session_id, run_id=None)
                 assert page.items == ()
@@ -316,7 +305,7 @@ async def test_a_crash_right_after_a_change_does_not_hide_it_from_undo(tmp_path:
     async with open_scenario(tmp_path, [edit("a.txt", "one", "two"), [Say("done")]], files=FILES) as scene:
         with REPLACING:
             await scene.start("edit")
-            await _about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             left = await crashed(scene.running)
         await scene.running.completed("r1")
         async with launch(left, ScriptedModel([]), session_id=scene.running.session_id) as again:
@@ -333,7 +322,7 @@ async def test_a_change_that_could_not_be_made_leaves_no_record(tmp_path: Path) 
     async with open_scenario(tmp_path, steps, files=FILES) as scene:
         with REPLACING:
             await scene.start("edit")
-            await _about_to_replace(scene.path)
+            await wait_until_replacing(scene.path)
             (scene.path / "a.txt").write_text("by hand\n")
         await scene.running.completed("r1")
         assert [result.is_error for result in scene.results()] == [False, True, False, False]

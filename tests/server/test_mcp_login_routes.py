@@ -13,7 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 import pytest
-from mcp_harness import free_port, looked_for, running
+from mcp_harness import free_port, running
+from other_processes import wait_until
 from server_harness import NO_MODEL, Served, refusal, serve_in
 
 from longboat.config.load import user_config_file
@@ -147,7 +148,7 @@ async def test_the_workspace_stays_open_while_a_person_logs_in(tmp_path: Path, g
         page = (await login(served, base)).json()["authorization_url"]
         workspace = await served.serving.app.workspace(base.rpartition("/")[2])
         workspace.presence.claims.hold()
-        await looked_for(lambda: not workspace.presence.claims.held)
+        await wait_until(lambda: not workspace.presence.claims.held)
         assert not workspace.closing
         assert (await login(served, base, redirect_url=await browse(page))).json()["phase"] == "ready"
-        await looked_for(lambda: workspace.closing)
+        await wait_until(lambda: workspace.closing)

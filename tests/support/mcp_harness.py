@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from other_processes import wait_until
+
 from longboat.backoff import Backoff
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.mcp import McpServers, Phase, ServerState
@@ -86,7 +88,7 @@ async def running(port: int, script: str, *arguments: str) -> AsyncIterator["sub
     """A server that somebody else started, listening on `port`."""
     process = _start(script, *arguments)
     try:
-        await looked_for(lambda: _listens(port))
+        await wait_until(lambda: _listens(port))
         yield process
     finally:
         process.send_signal(signal.SIGKILL)
@@ -95,29 +97,6 @@ async def running(port: int, script: str, *arguments: str) -> AsyncIterator["sub
 
 def _start(script: str, *arguments: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, str(HERE / script), *arguments], stdin=subprocess.DEVNULL)
-
-
-async def looked_for(condition: Callable[[], object], *, bound_s: float = 60) -> None:
-    """Nobody tells us of what other processes do: look until it is so."""
-    async with asyncio.timeout(bound_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-
-
-def is_stopped(pid: int) -> bool:
-    """By SIGSTOP."""
-    return _state(pid) == "T"
-
-
-def _state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return _state(pid) not in "ZX"
-    except OSError:
-        return False
 
 
 def pid_in(directory: Path) -> int:

@@ -5,7 +5,6 @@ async with open_scenario(tmp_path, [[call("view", path="a.py")], [Say("Seen.")]]
     await scene.check()
 """
 
-import asyncio
 import hashlib
 import json
 import os
@@ -235,18 +234,3 @@ def make_repository(path: Path, files: Mapping[str, str]) -> None:
 def git(path: Path, *arguments: str) -> str:
     done = subprocess.run(["git", *arguments], cwd=path, check=True, capture_output=True, text=True)
     return done.stdout.strip()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
-
-
-async def all_gone(pids: Iterable[int], *, within_s: float) -> None:
-    """Nobody tells us of what other processes do: look until they are gone."""
-    left = list(pids)
-    async with asyncio.timeout(within_s):
-        while left := [pid for pid in left if is_alive(pid)]:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)

@@ -241,11 +241,11 @@ class TestAServerThatDies:
 
     async def test_a_restart_waits_longer_each_time(self, project: Path) -> None:
         async with open_lsp_harness(project, replace(QUICK, restart=Backoff(base_s=0.2, attempts=4))) as harness:
-            for least_s in (0.1, 0.2, 0.4):  # half of each, as the crash was a while ago
+            for pause_s in (0.2, 0.4, 0.8):
                 controlled = await ready(harness)
+                earlier = asyncio.ensure_future(asyncio.sleep(pause_s))  # begins before the crash, so it ends first
                 controlled.die()
                 await harness.wait_state(ServerState.CRASHED, ServerState.FAILED)
-                earlier = asyncio.ensure_future(asyncio.sleep(least_s))
                 asking = ask(harness)
                 await harness.wait_state(ServerState.STARTING)
                 assert earlier.done()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from mcp_harness import McpHarness, is_alive, is_stopped, looked_for, old, opened, pid_in, stdio
+from mcp_harness import McpHarness, old, opened, pid_in, stdio
+from other_processes import is_alive, is_stopped, wait_until
 
 from longboat.backoff import Backoff
 from longboat.testing.tool_context import OpenToolContext
@@ -75,18 +76,18 @@ async def test_a_call_has_its_time_limit(tmp_path: Path) -> None:
     async with opened(tmp_path, {"t": old(tmp_path, timeout_s=3)}) as harness:
         with pytest.raises(ToolError, match=r"did not answer within 3 s \(mcp.t.timeout_s\)"):
             await harness.use("mcp__t__hang")
-        await looked_for((tmp_path / "canceled").exists)
+        await wait_until((tmp_path / "canceled").exists)
 
 
 async def test_a_canceled_call_is_canceled_at_the_server_at_once(tmp_path: Path) -> None:
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as harness:
         call = asyncio.create_task(harness.use("mcp__t__hang"))
-        await looked_for((tmp_path / "hanging").exists)
-        await looked_for(lambda: harness.context.outputs)
+        await wait_until((tmp_path / "hanging").exists)
+        await wait_until(lambda: harness.context.outputs)
         call.cancel()
         await asyncio.wait({call}, timeout=0.5)
         assert call.cancelled()
-        await looked_for((tmp_path / "canceled").exists)
+        await wait_until((tmp_path / "canceled").exists)
         assert "".join(harness.context.outputs) == "hanging\n"
         assert await harness.use("mcp__t__echo", text="still here") == "still here"
 
@@ -96,7 +97,7 @@ async def test_a_server_that_does_not_read_holds_up_no_cancel(tmp_path: Path) ->
     async with opened(tmp_path, {"t": stdio(tmp_path)}) as harness:
         os.kill(pid_in(tmp_path), 19)  # SIGSTOP: it takes nothing from its input any more
         calls = [asyncio.create_task(harness.use("mcp__t__echo", text="x" * 100_000)) for _ in range(10)]
-        await looked_for(lambda: len(harness.context.needs) == 10)
+        await wait_until(lambda: len(harness.context.needs) == 10)
         for call in calls:
             call.cancel()
         await asyncio.wait(calls)
@@ -121,9 +122,9 @@ async def test_a_server_of_before_2026_is_spoken_to_in_its_own_way(tmp_path: Pat
         await harness.until(lambda state: state.tools == 4)
         assert harness.names()[-1] == "mcp__t__grown3"
         call = asyncio.create_task(harness.use("mcp__t__hang"))
-        await looked_for((tmp_path / "hanging").exists)
+        await wait_until((tmp_path / "hanging").exists)
         call.cancel()
-        await looked_for((tmp_path / "canceled").exists)
+        await wait_until((tmp_path / "canceled").exists)
         assert (tmp_path / "canceled").read_text() == (tmp_path / "hanging").read_text()
         with pytest.raises(ToolError, match="does not follow the protocol"):
             await harness.use("mcp__t__garble")
@@ -267,7 +268,7 @@ def test_a_server_that_will_not_end_is_killed_on_uvloop_too(tmp_path: Path) -> N
         async with opened(tmp_path, {"t": old(tmp_path, "--deaf")}) as harness:
             assert "mcp__t__hang" in harness.names()
             call = asyncio.create_task(harness.use("mcp__t__hang"))
-            await looked_for((tmp_path / "hanging").exists)
+            await wait_until((tmp_path / "hanging").exists)
             await harness.servers.aclose()
             assert not is_alive(pid_in(tmp_path))
             with pytest.raises(ToolError, match="exited during the call"):
@@ -280,7 +281,7 @@ async def test_closing_while_it_connects_leaves_nothing_behind(tmp_path: Path) -
     program = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
     harness = McpHarness(tmp_path, {"t": {"command": sys.executable, "args": ["-c", program]}}, wait_s=0)
     await harness.servers.wait_connected()
-    await looked_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+    await wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     await harness.servers.aclose()
     assert not is_alive(pid_in(tmp_path))
     await harness.servers.wait_connected()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_harness import McpHarness, free_port, looked_for, opened, pid_in, running
+from mcp_harness import McpHarness, free_port, opened, pid_in, running
+from other_processes import wait_until
 
 from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
@@ -46,11 +47,11 @@ async def test_tools_answer_and_get_the_headers(web: tuple[dict[str, Any], list[
 async def test_a_canceled_call_is_canceled_at_the_server(web: tuple[dict[str, Any], list[str]], tmp_path: Path) -> None:
     async with at(web, tmp_path) as harness:
         call = asyncio.create_task(harness.use("mcp__w__hang"))
-        await looked_for((tmp_path / "hanging").exists)
+        await wait_until((tmp_path / "hanging").exists)
         call.cancel()
         await asyncio.wait({call}, timeout=0.5)
         assert call.cancelled()
-        await looked_for((tmp_path / "canceled").exists)
+        await wait_until((tmp_path / "canceled").exists)
         assert await harness.use("mcp__w__echo", text="still here") == "still here"
 
 

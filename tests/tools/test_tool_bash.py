@@ -5,11 +5,12 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import uvloop
+from other_processes import wait_until
 
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
@@ -38,13 +39,6 @@ def bash(jobs: Jobs) -> BashTool:
 def context(tmp_path: Path) -> OpenToolContext:
     (tmp_path / "work").mkdir()
     return OpenToolContext(tmp_path / "work")
-
-
-async def until(condition: Callable[[], object], *, bound_s: float = 20) -> None:
-    """Nobody tells us of what other processes do: look until it is so."""
-    async with asyncio.timeout(bound_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def pids(directory: Path, *names: str) -> list[int]:
@@ -102,7 +96,7 @@ async def test_a_command_that_reads_its_input_finds_none(bash: BashTool, context
 
 async def test_output_is_shown_while_the_command_runs(bash: BashTool, context: OpenToolContext) -> None:
     running = asyncio.create_task(context.use(bash, command=f"echo begun; {WAIT_FOR_GO}; echo done"))
-    await until(lambda: "begun" in "".join(context.outputs))
+    await wait_until(lambda: "begun" in "".join(context.outputs))
     assert not running.done()
     (context.directory / "go").touch()
     await running
@@ -204,7 +198,7 @@ async def test_a_canceled_command_is_gone_with_all_that_it_started(bash: BashToo
     The benchmark `cancel` has the time that it takes.
     """
     running = asyncio.create_task(context.use(bash, command=STUBBORN))
-    await until(lambda: written(context.directory, *FAMILY))
+    await wait_until(lambda: written(context.directory, *FAMILY))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -217,7 +211,7 @@ async def test_a_command_that_obeys_term_may_clean_up(
     monkeypatch.setattr(process_tree, "PATIENCE_S", 20)
     command = f"trap 'touch cleaned; exit' TERM; echo $$ > shell; {WAIT_FOR_GO}"
     running = asyncio.create_task(context.use(bash, command=command))
-    await until(lambda: written(context.directory, "shell"))
+    await wait_until(lambda: written(context.directory, "shell"))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -242,13 +236,13 @@ async def test_a_second_cancel_does_not_save_the_command(jobs: Jobs, bash: BashT
     running = asyncio.create_task(
         context.use(bash, command="trap '' TERM; echo $$ > shell; while :; do sleep 0.1; done")
     )
-    await until(lambda: written(context.directory, "shell"))
+    await wait_until(lambda: written(context.directory, "shell"))
     running.cancel()
     await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await until(lambda: process_tree.find(None, f"{jobs.token}/") == set())
+    await wait_until(lambda: process_tree.find(None, f"{jobs.token}/") == set())
 
 
 async def test_two_cancels_at_any_instant_leave_nothing_running(
@@ -264,7 +258,7 @@ async def test_two_cancels_at_any_instant_leave_nothing_running(
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-        await until(lambda: not jobs._tasks.pending)
+        await wait_until(lambda: not jobs._tasks.pending)
         assert process_tree.find(None, f"{jobs.token}/") == set()
 
 
@@ -287,7 +281,7 @@ async def test_a_command_started_in_the_background_is_not_waited_for(
     result = await context.use(bash, command="echo up; sleep 1000", run_in_background=True)
     (job,) = jobs.list()
     assert f"running in the background as {job.job_id}: read on with job_output" in result.content
-    await until(lambda: job.buffer.read() == "up\n")
+    await wait_until(lambda: job.buffer.read() == "up\n")
 
 
 async def test_a_background_command_that_fails_at_once_is_told_of_at_once(
@@ -330,7 +324,7 @@ async def test_with_no_room_for_another_job_a_long_command_is_waited_for(
     with pytest.raises(ToolError, match="job_kill"):
         await context.use(bash, command="true", run_in_background=True)
     running = asyncio.create_task(context.use(bash, command=f"touch begun; {WAIT_FOR_GO}; echo done", wait_s=0.01))
-    await until((context.directory / "begun").exists)
+    await wait_until((context.directory / "begun").exists)
     (context.directory / "go").touch()
     assert (await running).content.startswith("done\n[exit code 0 ")
     left = await context.use(bash, command="sleep 1000 & echo $! > left")
@@ -346,7 +340,7 @@ def test_it_does_the_same_on_the_loop_of_the_server(tmp_path: Path) -> None:
         assert (await context.use(bash, command="echo hello; exit 2")).content.startswith("hello\n[exit code 2 ")
         assert (await context.use(bash, command="seq 1 50000")).content.count("49999\n50000") == 1
         running = asyncio.create_task(context.use(bash, command=STUBBORN))
-        await until(lambda: written(tmp_path, *FAMILY))
+        await wait_until(lambda: written(tmp_path, *FAMILY))
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

@@ -1,11 +1,12 @@
 """Background jobs (A1): listed, read, ended, bounded; they survive the turn, not the workspace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
 import pytest
+from other_processes import wait_until
 
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
@@ -41,12 +42,6 @@ def context(tmp_path: Path) -> OpenToolContext:
     return OpenToolContext(tmp_path / "work")
 
 
-async def until(condition: Callable[[], object], *, bound_s: float = 20) -> None:
-    async with asyncio.timeout(bound_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
-
 async def begin(jobs: Jobs, context: OpenToolContext, command: str) -> str:
     """Start a job and return its id."""
     await context.use(BashTool(jobs), command=command, run_in_background=True)
@@ -61,11 +56,11 @@ def steps(*words: str) -> str:
 async def test_a_job_is_read_on_from_where_each_session_stopped(jobs: Jobs, context: OpenToolContext) -> None:
     job_id = await begin(jobs, context, f"echo zero; {steps('one', 'two')}")
     reading, job = JobOutputTool(jobs), jobs.get(job_id)
-    await until(lambda: job.buffer.total)
+    await wait_until(lambda: job.buffer.total)
     await context.use(reading, job_id=job_id)
     assert (await context.use(reading, job_id=job_id)).content == f"[no new output; {job_id} is running]"
     (context.directory / "one").touch()
-    await until(lambda: "one" in job.buffer.read())
+    await wait_until(lambda: "one" in job.buffer.read())
     assert (await context.use(reading, job_id=job_id)).content == f"one\n[{job_id} is running]"
     (context.directory / "two").touch()
     ended = await context.use(reading, job_id=job_id, wait_s=20)
@@ -94,7 +89,7 @@ async def test_waiting_for_a_job_ends_when_it_ends_or_when_the_time_is_over(
 
 async def test_killing_a_job_ends_all_of_it(jobs: Jobs, context: OpenToolContext, changes: Changes) -> None:
     job_id = await begin(jobs, context, "sleep 1000 & echo $! > child; echo bye; wait")
-    await until(lambda: jobs.get(job_id).buffer.total)
+    await wait_until(lambda: jobs.get(job_id).buffer.total)
     result = await context.use(JobKillTool(jobs), job_id=job_id)
     assert f"[{job_id} is killed: " in result.content
     assert not result.is_error
@@ -120,7 +115,7 @@ async def test_a_job_keeps_its_time_limit(jobs: Jobs, context: OpenToolContext, 
     await context.use(BashTool(jobs), command="sleep 1000", run_in_background=True, timeout_s=2)
     (job,) = jobs.list()
     assert await job.wait_ended(20)
-    await until(lambda: len(changes) == 2)
+    await wait_until(lambda: len(changes) == 2)
     assert changes == [(job.job_id, JobState.RUNNING), (job.job_id, JobState.TIMED_OUT)]
 
 
@@ -166,7 +161,7 @@ async def test_closing_the_workspace_ends_jobs_calls_and_daemons_and_removes_the
     await context.use(bash, command="seq 1 100000")
     call = asyncio.create_task(context.use(bash, command="echo $$ > call; sleep 1000"))
     names = ("job", "daemon", "call")
-    await until(lambda: all((file := context.directory / name).exists() and file.read_text() for name in names))
+    await wait_until(lambda: all((file := context.directory / name).exists() and file.read_text() for name in names))
     assert list(jobs.scratch.iterdir())
     await jobs.aclose()
     assert (await call).is_error
@@ -321,7 +316,7 @@ async def test_what_left_group_session_and_environment_ends_with_the_workspace(
 ) -> None:
     await context.use(BashTool(jobs), command=f"{ESCAPED.format('one')} ({ESCAPED.format('two')})")
     files = [context.directory / name for name in ("one", "two")]
-    await until(lambda: all(file.exists() and file.read_text().strip() for file in files))
+    await wait_until(lambda: all(file.exists() and file.read_text().strip() for file in files))
     pids = [int(file.read_text()) for file in files]
     assert all(map(process_tree.is_alive, pids)), "a daemon outlives its command"
     await jobs.aclose()
@@ -333,7 +328,7 @@ async def test_what_left_group_session_and_environment_ends_with_the_workspace(
 )
 async def test_it_ends_when_its_job_is_killed_too(jobs: Jobs, context: OpenToolContext) -> None:
     job = jobs.get(await begin(jobs, context, f"{ESCAPED.format('one')} sleep 600"))
-    await until(lambda: (context.directory / "one").exists() and (context.directory / "one").read_text().strip())
+    await wait_until(lambda: (context.directory / "one").exists() and (context.directory / "one").read_text().strip())
     assert await jobs.kill(job, by="ann")
     assert not process_tree.is_alive(int((context.directory / "one").read_text()))
 
@@ -368,7 +363,7 @@ async def test_a_guard_in_waiting_that_is_killed_has_a_successor(jobs: Jobs, con
     assert jobs._supervisor._process is not None
     supervisor = psutil.Process(jobs._supervisor._process.pid)
     for _ in range(3):
-        await until(lambda: bool(supervisor.children()))
+        await wait_until(lambda: bool(supervisor.children()))
         for guard in supervisor.children():
             guard.kill()
         done = await asyncio.wait_for(context.use(bash, command="echo again"), 20)

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from descriptors import open_files
+from other_processes import wait_until
 from walls import VERSION, WALLS, needs, needs_landlock, policy
 
 from longboat.testing.tool_context import OpenToolContext
@@ -232,9 +233,7 @@ async def test_a_fenced_command_that_is_not_there_is_told(
 async def test_a_canceled_fenced_command_is_gone_with_all_that_it_started(context: OpenToolContext, jobs: Jobs) -> None:
     command = "trap '' TERM; (setsid env -i sleep 1000 &); touch begun; while :; do sleep 0.1; done"
     running = asyncio.create_task(context.use(BashTool(jobs, sandbox=policy(context)), command=command))
-    async with asyncio.timeout(20):
-        while not (context.directory / "begun").exists():  # noqa: ASYNC110  # nobody tells us of what it does
-            await asyncio.sleep(0.005)
+    await wait_until((context.directory / "begun").exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

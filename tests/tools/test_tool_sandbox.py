@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from other_processes import wait_until
 
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
@@ -178,9 +179,7 @@ async def test_a_canceled_boxed_command_is_gone_with_all_that_it_started(context
     bash = BashTool(jobs, sandbox=policy(context, SandboxMode.REQUIRED))
     command = "trap '' TERM; (setsid sleep 1000 &); touch begun; while :; do sleep 0.1; done"
     running = asyncio.create_task(context.use(bash, command=command))
-    async with asyncio.timeout(20):
-        while not (context.directory / "begun").exists():  # noqa: ASYNC110  # nobody tells us of what it does
-            await asyncio.sleep(0.005)
+    await wait_until((context.directory / "begun").exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

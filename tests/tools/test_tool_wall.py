@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from other_processes import wait_until
 from rules import parse_rules
 from walls import needs_landlock
 
@@ -314,9 +315,7 @@ async def test_its_environment_is_a_short_list(place: Place) -> None:
 async def test_a_canceled_command_behind_the_wall_is_gone_with_all_that_it_started(place: Place) -> None:
     running = asyncio.create_task(place.run("(setsid env -i sleep 1000 &); echo $TMPDIR > $TMPDIR/begun; sleep 1000"))
     begun = place.bash._jobs.scratch / "walled" / "begun"
-    async with asyncio.timeout(20):
-        while not begun.exists():  # noqa: ASYNC110  # nobody tells us of what it does
-            await asyncio.sleep(0.005)
+    await wait_until(begun.exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
