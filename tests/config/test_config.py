@@ -21,6 +21,7 @@ from longboat.config.settings import (
     RetrySection,
     ServerSection,
 )
+from longboat.config.source import place, read
 from longboat.errors import ConfigInvalid
 
 
@@ -209,6 +210,24 @@ def test_a_value_that_both_files_give_is_blamed_on_the_project(files: Files) -> 
     files.user.write_text('{"titles": true}')
     files.project.write_text('{\n"titles": "yes"}')
     assert files.complaint() == f"{files.project}:2: titles: expected `bool`, got `str`"
+
+
+@pytest.mark.parametrize(
+    ("texts", "place_of_it"),
+    [
+        (("", ""), "b.json:1: providers"),
+        (("", '// mine\n{"titles": false}'), "b.json:2: providers"),
+        (('{"titles":\nfalse}', '// mine\n{"titles": false}'), "a.json:1: providers"),
+    ],
+)
+def test_a_missing_key_at_the_top_has_the_place_of_the_file_that_is_there(
+    tmp_path: Path, texts: tuple[str, ...], place_of_it: str
+) -> None:
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file, text in zip(files, texts, strict=True):
+        if text:
+            file.write_text(text)
+    assert place(tuple(map(read, files)), ("providers",)) == f"{tmp_path}/{place_of_it}"
 
 
 def test_files_that_cannot_be_read_are_named(files: Files) -> None:

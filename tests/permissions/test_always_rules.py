@@ -38,6 +38,9 @@ def project(tmp_path: Path) -> Project:
         ("{}", ("view",)),
         ('{\n  // mine\n  "titles": false,\n}\n', ("view",)),
         ('{"titles": false, "permissions": {}}', ("view",)),
+        ('{\n  // mine: "permissions": {"allow": [\n  "titles": false\n}\n', ("view",)),
+        ('{"permissions": {/* "allow": [ */ "deny": ["bash"]}}', ("view",)),
+        ('\ufeff{"titles": false}', ("view",)),
     ],
 )
 def test_a_rule_is_added_and_the_file_stays_trusted(
@@ -75,6 +78,15 @@ def test_a_file_that_is_changed_between_two_looks_is_left_alone(
     with pytest.raises(ConfigInvalid, match="is being changed right now"):
         project.allow("view")
     assert project.file.read_text() == other
+
+
+def test_a_rule_is_not_written_to_where_a_project_links_its_file(project: Project) -> None:
+    """The link comes with the repository, and may lead to the user's own file."""
+    own = project.directory.parent / "own.json"
+    own.write_text("{}")
+    project.file.symlink_to(own)
+    project.allow("view")
+    assert (own.read_text(), project.allowed()) == ("{}", ("view",))
 
 
 @pytest.mark.parametrize("rule", ["bash(echo \ud800)", "bash(a\x1bb)", "bash(= a\u202eb)"])

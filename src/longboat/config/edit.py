@@ -16,7 +16,8 @@ from longboat.regular import opener
 Change = tuple[tuple[str, ...], Any]
 """The keys that lead to a value, and the value."""
 
-_EMPTY = "{\n}\n"
+EMPTY = "{\n}\n"
+"""What a new file begins as."""
 
 
 def change_user_config(changes: Sequence[Change], *, environ: Mapping[str, str], user_dir: Path) -> None:
@@ -25,12 +26,12 @@ def change_user_config(changes: Sequence[Change], *, environ: Mapping[str, str],
     with locked(named):
         load_user_config(environ=environ, user_dir=user_dir)
         file = Path(os.path.realpath(named))  # people link it from where they keep their settings
-        text = file.read_text("utf-8-sig") if file.exists() else _EMPTY
+        text = file.read_text("utf-8-sig") if file.exists() else EMPTY
         changed = text
         for path, value in changes:
             changed = with_value(changed, path, value)
         if changed != text:
-            _replace(file, changed)
+            replace_file(file, changed)
 
 
 def with_value(text: str, path: tuple[str, ...], value: Any) -> str:
@@ -70,8 +71,9 @@ def _expected(whole: dict[str, Any], path: tuple[str, ...], value: Any) -> dict[
     return {**whole, key: inner}
 
 
-def _replace(file: Path, text: str) -> None:
-    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
+def replace_file(file: Path, text: str, *, new_mode: int = 0o600) -> None:
+    """Replace the file in one step. It keeps its mode; a new one gets `new_mode`."""
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else new_mode
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     with open(draft, "w", encoding="utf-8", opener=opener) as opened:

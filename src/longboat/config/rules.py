@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from longboat.config import jsonc
+from longboat.config.edit import EMPTY, replace_file, with_value
 from longboat.config.load import FILE_NAME, review, user_config_file
 from longboat.config.trust import Standing, record, trusted_file
 from longboat.errors import ConfigInvalid
 
-_SECTION = re.compile(r'"permissions"\s*:\s*\{')
-_ALLOW = re.compile(r'"allow"\s*:\s*\[')
-_EMPTY = "{\n}\n"
+_ALLOW = ("permissions", "allow")
 
 
 def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str], user_dir: Path) -> None:
@@ -26,13 +23,11 @@ def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str
     content = file.read_bytes() if file.exists() else b""
     if content and hashlib.sha256(content).hexdigest() != before.digest:
         raise ConfigInvalid(f"{file} is being changed right now, so nothing was added to it.")
-    changed = with_rules(file, content.decode() or _EMPTY, rules).encode()
+    changed = with_rules(file, content.decode("utf-8-sig") or EMPTY, rules)
     if before.standing in (Standing.TRUSTED, Standing.HARMLESS):
         trusted = trusted_file(user_config_file(environ, user_dir))
-        record(trusted, directory, hashlib.sha256(changed).hexdigest())
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_bytes(changed)
-    draft.replace(file)
+        record(trusted, directory, hashlib.sha256(changed.encode()).hexdigest())
+    replace_file(file, changed, new_mode=0o644)  # a link is replaced, not followed: a stranger chose where it leads
 
 
 def rules_file(directory: Path, *, user_dir: Path) -> str:
@@ -51,25 +46,19 @@ def with_rules(file: Path, text: str, rules: Sequence[str]) -> str:
     changed = _inserted(text, new)
     # A command may have several lines. Other signs that cannot be seen would hide what is allowed.
     sayable = all(rule.replace("\n", " ").replace("\t", " ").isprintable() for rule in new)
-    if changed is None or not sayable or jsonc.parse(changed) != _expected(value, new):
+    if not sayable or jsonc.parse(changed) != _expected(value, new):
         raise ConfigInvalid(f"{file}: could not add {', '.join(new)} to permissions.allow. Add it by hand.")
     return changed
 
 
-def _inserted(text: str, rules: Sequence[str]) -> str | None:
-    """The text with the rules at the front of the list; a comma only where something follows."""
+def _inserted(text: str, rules: Sequence[str]) -> str:
+    """The text with the rules at the front of the list, whose comments stay."""
+    where = jsonc.spans(text)
+    if _ALLOW not in where:
+        return with_value(text, _ALLOW, rules)
+    at = where[_ALLOW][0] + 1
     items = ", ".join(json.dumps(rule, ensure_ascii=False) for rule in rules)
-    if section := _SECTION.search(text):
-        if allow := _ALLOW.search(text, section.end()):
-            return _put(text, allow.end(), items, "]", space=" ")
-        return _put(text, section.end(), f'\n    "allow": [{items}]', "}")
-    start = text.find("{") + 1
-    return _put(text, start, f'\n  "permissions": {{"allow": [{items}]}}', "}") if start else None
-
-
-def _put(text: str, at: int, item: str, closing: str, *, space: str = "") -> str:
-    is_last = text[at:].lstrip().startswith(closing)
-    return f"{text[:at]}{item}{'' if is_last else ',' + space}{text[at:]}"
+    return f"{text[:at]}{items}{', ' if (*_ALLOW, 0) in where else ''}{text[at:]}"
 
 
 def _expected(value: dict[str, Any], rules: Sequence[str]) -> dict[str, Any]:
