@@ -270,7 +270,7 @@ def states() -> str:
         matrix(),
         "## How a run ends",
         values_of(models.Outcome),
-        "## Commands",
+        "## Session commands",
         "What a session can be asked to do. `decide(state, command)` returns the next state and the effects, which are "
         "recorded in one transaction before anything acts on them.",
         table(["command", "meaning"], commands),

@@ -154,7 +154,25 @@ def test_the_glossary_has_each_word_once_and_all_that_the_wire_says_of_runs() ->
     page = (DOCS / "glossary.md").read_text(encoding="utf-8")
     words = [word for word in re.findall(r"^\| ([\w ]+) \|", page, flags=re.MULTILINE) if word != "word"]
     assert len(words) == len(set(words))
-    used = {"workspace", "session", "prompt", "run", "turn", "step", "seq", "cancel mark", "terminal event"}
-    assert used <= set(words)
+    assert {"prompt", "run", "seq", "cancel mark", "terminal event"} <= set(words)
     spoken = [*RunState, *Outcome, *Delivery]
     assert not [word for word in spoken if not re.search(rf"\b{word}\b", page)]
+
+
+def test_the_glossary_has_every_class_that_the_architecture_page_names() -> None:
+    glossary, page = ((DOCS / name).read_text(encoding="utf-8") for name in ("glossary.md", "architecture.md"))
+    words = set(re.findall(r"^\| ([\w -]+) \|", glossary, flags=re.MULTILINE))
+    rooms = [DOCS.parent / "src" / "longboat" / name for name in ("runtime", "server")]
+    files = [file.read_text(encoding="utf-8") for room in rooms for file in room.rglob("*.py")]
+    classes = {name for text in files for name in re.findall(r"^class (\w+)", text, flags=re.MULTILINE)}
+    named = classes & set(re.findall(r"\b[A-Z]\w+", page))
+    assert len(named) > 20
+
+    def is_defined(name: str) -> bool:
+        spelled = re.sub(r"(?<!^)([A-Z])", r" \1", name).lower()
+        last = spelled.split()[-1]
+        return (
+            bool(words & {spelled, spelled.removesuffix("s"), last, last.removesuffix("s")}) or f"`{name}`" in glossary
+        )
+
+    assert sorted(name for name in named if not is_defined(name)) == []

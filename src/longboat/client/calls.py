@@ -403,7 +403,7 @@ def lsp(workspace_id: str) -> Call[workshop.LspPage]:
 
 
 def skills(workspace_id: str) -> Call[workshop.SkillPage]:
-    """What the files of the project and of the user offer: skills, commands, sub-agents."""
+    """What the files of the project and of the user offer: skills, custom commands, sub-agents."""
     return Call(method="GET", path=_in(workspace_id, "skills"), answer=workshop.SkillPage)
 
 
@@ -420,7 +420,7 @@ def redo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
 
 
 def revert(workspace_id: str, session_id: str, request: requests.Revert) -> Call[review.Reverted]:
-    """Undo what stands of a session's changes to a file, or some hunks of it."""
+    """Undo what is left of a session's changes to a file, or some hunks of it."""
     path = _in(workspace_id, "sessions", session_id, "revert")
     return Call(method="POST", path=path, answer=review.Reverted, body=_encode(request), repeatable=False)
 
@@ -483,7 +483,7 @@ def changes(
     path: str | None = None,
     stat: bool = False,
 ) -> Call[review.ChangesPage]:
-    """What stands now of the changes of a session or a run, file by file, or in one file; `stat`: without diffs."""
+    """What is left of the changes of a session or a run, file by file, or in one file; `stat`: without diffs."""
     given = {"session_id": session_id, "run_id": run_id, "path": path, "stat": "true" if stat else None}
     params = {name: value for name, value in given.items() if value is not None}
     return Call(method="GET", path=_in(workspace_id, "changes"), answer=review.ChangesPage, params=params)

@@ -179,8 +179,8 @@ def revert(
     digest: str,
     hunks: Sequence[int] | None = None,
 ) -> Call[review.Reverted]:
-    """Undo what stands of a session's changes to a file, or some hunks of it, by their numbers from 0. `digest` is that
-    of the change as `changes` gave it; RevertConflict if it is another one by now."""
+    """Undo what is left of a session's changes to a file, or some of its hunks, numbered from 0. Pass the `digest` that
+    `changes` gave you; if the change is no longer the same, this raises RevertConflict."""
     chosen = None if hunks is None else tuple(hunks)
     request = requests.Revert(path=path, digest=digest, hunks=chosen, client_id=client_id)
     return calls.revert(workspace_id, session_id, request)

@@ -1,1 +1,1 @@
-"""What a project and its user tell the agent: instructions, skills, commands, sub-agents, hooks, the system prompt."""
+"""What a project and its user tell the agent: instructions, skills, custom commands, sub-agents, hooks."""

@@ -1,8 +1,9 @@
-"""The instructions, skills, commands and sub-agents of one workspace, refreshed for each turn if files changed (A5).
+"""The instructions, skills, custom commands and sub-agents of one workspace, read again if their files changed (A5).
 
-A command is a prompt kept in a file, with places for arguments: `.agents/commands/review.md` is the command `review`,
-`.agents/commands/git/tidy.md` is `git:tidy`. A skill is a directory with a SKILL.md, which may refer to the other files
-there; only its name and description are listed. A sub-agent is a name, what it is for, its tools and its system prompt.
+A custom command is a prompt in a file, with places for arguments: `.agents/commands/review.md` is called with
+`/review`, `.agents/commands/git/tidy.md` with `/git:tidy`. A skill is a directory with a SKILL.md, which may refer to
+other files there; only its name and description are listed. A sub-agent has a name, a purpose, tools and a system
+prompt.
 """
 
 import os

@@ -5,7 +5,7 @@ from longboat.wire.shape import Shape
 
 
 class ChangedFile(Shape, frozen=True, kw_only=True):
-    """What stands now of a session's or a run's changes to one file. Edits by others are not part of it."""
+    """What is left of a session's or a run's changes to one file. Edits by others are not part of it."""
 
     path: str
     change: Change
@@ -46,7 +46,7 @@ class Reverted(Shape, frozen=True, kw_only=True):
     """Lines that came back."""
     deletions: int
     file: ChangedFile | None
-    """What stands now of the changes to it; null if nothing does."""
+    """What is left of the changes to it; null if nothing is left."""
 
 
 class FileText(Shape, frozen=True, kw_only=True):

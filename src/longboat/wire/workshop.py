@@ -145,7 +145,7 @@ class CommandInfo(Shape, frozen=True, kw_only=True):
 
 
 class SkillPage(Shape, frozen=True, kw_only=True):
-    """The skills, commands and sub-agents of the project, and the problems found in their files."""
+    """The skills, custom commands and sub-agents of the project, and the problems found in their files."""
 
     items: tuple[SkillInfo, ...]
     commands: tuple[CommandInfo, ...] = ()

@@ -39,7 +39,7 @@ MAX_NAMED = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A file without and with what stands of a session's changes; None means that it does not exist."""
+    """A file without and with what is left of a session's changes; None means that it does not exist."""
 
     path: str
     changes: tuple[FileChangeRecord, ...]
@@ -76,7 +76,7 @@ class Review:
         self._files = files
         self._undo = undo
 
-    # What stands
+    # What is left of the changes
 
     async def changes(
         self, *, session_id: str | None, run_id: str | None, path: str | None = None, diffs: bool = True
@@ -193,7 +193,7 @@ def _conflict(shown: str) -> RevertConflict:
 
 
 def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
-    """The files in which something stands, in the order of their first change. Reads the files."""
+    """The files in which something is left of them, in the order of their first change. Reads the files."""
     by_path: dict[str, list[FileChangeRecord]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)

@@ -42,7 +42,7 @@ def find_call(prompt: str) -> PromptCall | None:
 
 
 def command_info(prompt: "McpPrompt") -> CommandInfo:
-    """The prompt as faces list it, beside the commands."""
+    """The prompt as clients list it, beside the commands."""
     return CommandInfo(
         name=f"{prompt.server}:{_spelled(prompt.name)}",
         description=prompt.description,

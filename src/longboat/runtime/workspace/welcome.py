@@ -1,4 +1,4 @@
-"""What a face shows before the first prompt: the git branch, and three things to try."""
+"""What a client shows before the first prompt: the git branch, and three things to try."""
 
 import asyncio
 from collections.abc import Mapping

@@ -58,8 +58,8 @@ async def list_lsp(request: HttpRequest) -> LspPage:
 
 @get(W + "/skills")
 async def list_skills(request: HttpRequest) -> SkillPage:
-    """The skills, commands and sub-agents in the project's and the user's files, and the problems found in them. The
-    commands include the prompts of connected MCP servers."""
+    """The skills, custom commands and sub-agents in the project's and the user's files, and the problems found in them.
+    The commands include the prompts of connected MCP servers."""
     return await (await workspace_of(request)).tools.offered()
 
 

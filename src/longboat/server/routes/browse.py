@@ -46,7 +46,7 @@ async def list_changes(
     path: OnePath = None,
     stat: Stat = False,
 ) -> ChangesPage:
-    """What stands now of the file changes that the agent's tools made in a session or in one run: one item for each
+    """What is left of the file changes that the agent's tools made in a session or in one run: one item for each
     file, however often it was changed. Edits by others are left out of the diffs. Undone changes are left out; changes
     by shell commands are not recorded."""
     review = (await workspace_of(request)).review

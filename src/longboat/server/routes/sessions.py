@@ -119,7 +119,7 @@ async def redo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
 
 @post(ONE + "/revert", status_code=200, opt=takes(Revert, also=(409,)))
 async def revert_change(request: HttpRequest, session_id: FromPath[str]) -> Reverted:
-    """Undo what stands of the session's changes to a file, or some hunks of it, as a person: this is a change like any
+    """Undo what is left of the session's changes to a file, or some hunks of it, as a person: this is a change like any
     other, nothing leaves the transcript, and the model reads of it with the next prompt. If the file is not as it was
     when you looked at it, nothing is undone: 409 `revert_conflict`."""
     wanted = await read_body(request, Revert)
