@@ -48,7 +48,7 @@ def test_a_session_whose_last_turn_failed_is_marked(home: Home, cwd: Path) -> No
     assert columns(home.longboat("session", "list", cwd=cwd).lines[1])[1] == "idle"
 
 
-def test_b18_sub_agents_are_listed_under_who_sent_them(home: Home, cwd: Path) -> None:
+def test_sub_agents_are_listed_under_who_sent_them(home: Home, cwd: Path) -> None:
     home.endpoint.script("sends", [call("agent", prompt="[[sent]]")], [Say("Seen.")])
     home.endpoint.script("sent", [Say("Clear."), Use(input_tokens=10, cost=0.5)])
     home.longboat("run", "[[sends]]", cwd=cwd)

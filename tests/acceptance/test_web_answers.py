@@ -1,4 +1,4 @@
-"""Answers by typing and by single keys on the page, and how dangerous calls look (B2, findings 2 to 4)."""
+"""Answers by typing and by single keys on the page, and how dangerous calls look."""
 
 import asyncio
 
@@ -56,7 +56,7 @@ def sent_back(site: Site) -> str:
     return result
 
 
-async def test_b2_what_is_typed_while_a_question_waits_answers_it(chromium: Browser, site: Site) -> None:
+async def test_what_is_typed_while_a_question_waits_answers_it(chromium: Browser, site: Site) -> None:
     """It became a prompt that waited behind the question for ever."""
     site.model.add([tool("question", text="How to round?", choices=["Up", "Down"])], [Say("Rounded.")], name="typed")
     session = await site.session(site.project("typed"))

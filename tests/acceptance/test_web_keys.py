@@ -37,7 +37,7 @@ async def talked(site: Site, name: str) -> SessionClient:
     return await imported(await site.session(site.project(name)), f"About {name}", turns)
 
 
-async def test_b11_the_focus_is_in_the_prompt_after_loading_and_choosing(chromium: Browser, site: Site) -> None:
+async def test_the_focus_is_in_the_prompt_after_loading_and_choosing(chromium: Browser, site: Site) -> None:
     session = await talked(site, "focus")
     async with open_tab(chromium, site, session) as anna:
         await expect(anna.prompt).to_be_focused()

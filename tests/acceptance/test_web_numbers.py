@@ -93,7 +93,7 @@ async def test_labels_of_the_timeline_touch_neither_bars_nor_each_other(chromium
         assert await tab.page.locator(".timeline svg").evaluate(touching) == []
 
 
-async def test_b17_the_numbers_of_the_timeline_fit_beside_the_session(chromium: Browser, site: Site) -> None:
+async def test_the_numbers_of_the_timeline_fit_beside_the_session(chromium: Browser, site: Site) -> None:
     for width in (1440, 320):
         async with open_tab(chromium, site, await with_times(site, f"fits-{width}"), size=(width, 900)) as tab:
             if width == 320:
@@ -110,12 +110,12 @@ async def test_b17_the_numbers_of_the_timeline_fit_beside_the_session(chromium: 
             assert await numbers.evaluate(cut) == []
 
 
-async def test_b8_the_card_of_a_call_says_how_long_it_ran_and_how_long_it_waited(chromium: Browser, site: Site) -> None:
+async def test_the_card_of_a_call_says_how_long_it_ran_and_how_long_it_waited(chromium: Browser, site: Site) -> None:
     async with open_tab(chromium, site, await with_times(site, "cards")) as tab:
         await expect(tab.tools.locator(".tool-time")).to_have_text("1.0 s, waited 6.0 s for an answer")
 
 
-async def test_b7_the_tools_stay_in_the_timeline_after_an_undo(chromium: Browser, site: Site) -> None:
+async def test_the_tools_stay_in_the_timeline_after_an_undo(chromium: Browser, site: Site) -> None:
     site.model.add([call("ls")], [Say("Seen.")], name="undone")
     session = await site.session(site.project("undone"))
     await session.outcome(await session.submit("[[undone]]", "r-undone"))
@@ -203,7 +203,7 @@ async def test_an_answered_question_shows_the_answer(chromium: Browser, site: Si
         await expect(tab.tools.locator(".tool-said")).to_have_text("answered by you: “half-even”")
 
 
-async def test_b15_a_steering_prompt_stands_first_and_runs_first_after_a_stop(chromium: Browser, site: Site) -> None:
+async def test_a_steering_prompt_stands_first_and_runs_first_after_a_stop(chromium: Browser, site: Site) -> None:
     """L10: before those that were queued for later, although they came first."""
     gate = site.model.gate("steered")
     site.model.add([Say("Working"), Pause(gate)], name="long")
@@ -227,7 +227,7 @@ async def test_b15_a_steering_prompt_stands_first_and_runs_first_after_a_stop(ch
         assert [line.split("Did ")[1] for line in said] == ["turn.", "one.", "two."]
 
 
-async def test_b16_no_word_of_summarizing_stands_below_the_failure(chromium: Browser, site: Site) -> None:
+async def test_no_word_of_summarizing_stands_below_the_failure(chromium: Browser, site: Site) -> None:
     full = Refuse(status=400, message="context length exceeded", code="context_length_exceeded")
     site.model.add([Say("Begun.")], [full], [full], [full], name="overflows")
     session = await site.session(site.project("overflows"))
@@ -241,7 +241,7 @@ async def test_b16_no_word_of_summarizing_stands_below_the_failure(chromium: Bro
         await expect(tab.transcript.locator(".notice.summarizing")).to_have_count(0)
 
 
-async def test_b18_the_stats_have_sub_agents_under_their_session_and_no_hole(chromium: Browser, site: Site) -> None:
+async def test_the_stats_have_sub_agents_under_their_session_and_no_hole(chromium: Browser, site: Site) -> None:
     site.model.add([call("agent", prompt="[[scouts]] port")], [Say("Seen.")], name="sends")
     site.model.add([Say("Clear."), Use(input_tokens=10, cost=0.5)], name="scouts")
     session = await site.session(site.project("families"))

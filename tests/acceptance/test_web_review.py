@@ -94,7 +94,7 @@ async def test_f3_hunks_and_files_are_undone_and_everybody_sees_it(chromium: Bro
     assert "a.py (1 of 2 hunks), b.py (all changes)" in str(site.model.requests[-1].body["messages"])
 
 
-async def test_f3_split_works_wherever_there_is_room_b5(chromium: Browser, site: Site) -> None:
+async def test_f3_split_works_wherever_there_is_room(chromium: Browser, site: Site) -> None:
     _, session = await reviewed(site, "split")
     async with open_tab(chromium, site) as tab:
         await open_review(tab, session)

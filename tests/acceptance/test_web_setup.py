@@ -155,7 +155,7 @@ async def test_a_hosted_provider_needs_only_its_key(chromium: Browser, site: Sit
 
 
 async def test_a_prompt_that_nobody_can_answer_fails_once(chromium: Browser) -> None:
-    """B4 of the review: the error stood there twice."""
+    """The error was shown twice."""
     async with bare_site() as (site, directory), open_tab(chromium, site) as tab:
         await go_to(tab, site, directory)
         await tab.say("hello?")

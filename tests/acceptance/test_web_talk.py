@@ -30,7 +30,7 @@ async def act(tab: Tab, message: Locator, action: str) -> None:
 # While it streams
 
 
-async def test_b6_code_that_streams_is_shown_as_code_before_its_fence_closes(chromium: Browser, site: Site) -> None:
+async def test_code_that_streams_is_shown_as_code_before_its_fence_closes(chromium: Browser, site: Site) -> None:
     gate = site.model.gate("fence")
     pieces = ["Here it is:\n\n``", "`py", "thon\nfor x in y:\n    pri", "nt(x)\n"]
     site.model.add([*map(Say, pieces), Pause(gate), Say("```\n\nThat is **all**.")], name="fence")
@@ -61,7 +61,7 @@ async def test_f3_while_it_works_the_page_says_since_when_and_with_how_many_toke
         await anna.idle()
 
 
-async def test_b3_notices_of_retries_go_when_the_answer_comes(chromium: Browser, site: Site) -> None:
+async def test_notices_of_retries_go_when_the_answer_comes(chromium: Browser, site: Site) -> None:
     before, during = site.model.gate("before"), site.model.gate("during")
     answer = [Pause(before), Say("Here it "), Pause(during), Say("is.")]
     site.model.add([Refuse(503)], [Refuse(503)], answer, name="retried")
@@ -78,7 +78,7 @@ async def test_b3_notices_of_retries_go_when_the_answer_comes(chromium: Browser,
         await expect(notices).to_have_count(0)
 
 
-async def test_b4_an_error_is_shown_once_even_if_the_transcript_comes_after_it(chromium: Browser, site: Site) -> None:
+async def test_an_error_is_shown_once_even_if_the_transcript_comes_after_it(chromium: Browser, site: Site) -> None:
     directory = site.project("once", providers={}, models={"large": "anthropic/claude-sonnet-4-5"})
     session = await site.session(directory)
     async with open_tab(chromium, site) as anna:
@@ -116,7 +116,7 @@ async def test_f3_a_run_is_stopped_once_and_the_page_says_by_whom(chromium: Brow
         await expect(ben.transcript.locator(".finish:visible")).to_have_text("Canceled by you")
 
 
-async def test_b9_no_toast_covers_send(chromium: Browser, site: Site) -> None:
+async def test_no_toast_covers_send(chromium: Browser, site: Site) -> None:
     session = await site.session(site.project("copied"))
     async with open_tab(chromium, site, session, size=(1440, 900)) as anna:
         await anna.say("/copy")
@@ -183,7 +183,7 @@ async def test_undoing_the_turn_of_another_person_asks_first(chromium: Browser, 
         await expect(ben.transcript.locator(".undone")).to_be_visible()
 
 
-async def test_b12_clear_asks_before_it_deletes_the_prompts_of_others(chromium: Browser, site: Site) -> None:
+async def test_clear_asks_before_it_deletes_the_prompts_of_others(chromium: Browser, site: Site) -> None:
     gate = site.model.gate("clear")
     site.model.add([Say("Busy."), Pause(gate)], name="cleared")
     session = await site.session(site.project("cleared"))

@@ -1,4 +1,4 @@
-"""Prices: those of the configuration, the catalogue's, and none (finding 10 of the faces' review)."""
+"""Prices: those of the configuration, the catalogue's, and none."""
 
 from pathlib import Path
 from typing import Any

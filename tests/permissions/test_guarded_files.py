@@ -1,4 +1,4 @@
-"""Guarded files (B1): no answer offers a rule for one, no grant matches one, and a rule must name it."""
+"""Guarded files: no answer offers a rule for one, no grant matches one, and a rule must name it."""
 
 import functools
 from collections.abc import Callable
@@ -176,13 +176,13 @@ def test_other_files_are_not_guarded(path: str) -> None:
 
 
 @for_each("need", EDITS)
-def test_an_edit_of_a_guarded_file_can_only_be_allowed_once_b1(need: Need) -> None:
+def test_an_edit_of_a_guarded_file_can_only_be_allowed_once(need: Need) -> None:
     assert isinstance(judged(need), Ask)
     assert offered(need) == Offer()
 
 
 @for_each("need", EDITS)
-def test_no_grant_matches_a_guarded_file_b1(need: Need) -> None:
+def test_no_grant_matches_a_guarded_file(need: Need) -> None:
     """Not even one that names it: nobody is offered such a grant, and one in the store counts for nothing."""
     names = tuple(f"edit({path})" for path in FILES)
     for grants in (
@@ -238,7 +238,7 @@ LED = (
 
 
 @pytest.mark.parametrize("text", LED)
-def test_no_grant_matches_a_guarded_file_under_any_of_its_names_b1(text: str, workspace: Path) -> None:
+def test_no_grant_matches_a_guarded_file_under_any_of_its_names(text: str, workspace: Path) -> None:
     need = look_up(command(text), workspace, workspace)
     for grants in (("bash",), ("bash(*)", "edit", "edit(**)", "edit(*.json)"), (f"bash(= {text})",)):
         assert isinstance(judge(need, rules=rules_for(), grants=parse_rules(grants), directory=str(workspace)), Ask)
@@ -289,7 +289,7 @@ def allowed_edits(workspace: Path, edits: list[Need]) -> Callable[[tuple[str, ..
 
 
 @for_each("text", COMMANDS)
-def test_no_offer_for_a_command_allows_an_edit_of_a_guarded_file_b1(
+def test_no_offer_for_a_command_allows_an_edit_of_a_guarded_file(
     text: str, workspace: Path, allowed_edits: Callable[[tuple[str, ...]], list[Need]]
 ) -> None:
     need = look_up(command(text), workspace, workspace)
@@ -300,7 +300,7 @@ def test_no_offer_for_a_command_allows_an_edit_of_a_guarded_file_b1(
 
 
 @for_each("need", EDITS)
-def test_a_rule_that_names_no_guarded_file_matches_none_b1(need: Need) -> None:
+def test_a_rule_that_names_no_guarded_file_matches_none(need: Need) -> None:
     allow = ("edit", "edit(*)", "edit(**)", "edit(.*)", "edit(.*/**)", "edit(*.json)", "edit(sub/**)", "edit(?git/**)")
     assert isinstance(judged(need, allow=(*allow, "download", "rename", "bash(*)")), Ask)
 
@@ -347,7 +347,7 @@ def test_what_only_looks_may_read_guarded_files() -> None:
         assert judged(command(text)) == Allow()
 
 
-def test_the_reason_shown_is_the_riskiest_one_b1() -> None:
+def test_the_reason_shown_is_the_riskiest_one() -> None:
     """It said that longboat.json decides what may run here, for an `rm` inside build/."""
     cleaning = command("cd build && npm ci && rm -rf ./* && make")
 

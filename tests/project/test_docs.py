@@ -176,3 +176,21 @@ def test_the_glossary_has_every_class_that_the_architecture_page_names() -> None
         )
 
     assert sorted(name for name in named if not is_defined(name)) == []
+
+
+def test_every_rule_that_a_test_or_a_docstring_cites_is_on_the_page_of_rules() -> None:
+    known = set(re.findall(r"^\| ([A-Z]\d+) \|", (DOCS / "rules.md").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    letters = "".join({rule[0] for rule in known})
+    cited = set[str]()
+    for folder in ("src", "tests"):
+        for file in (DOCS.parent / folder).rglob("*.py"):
+            text = file.read_text(encoding="utf-8")
+            for named in re.findall(r"def test_(\w+)", text):
+                cited |= {
+                    word.upper() for word in named.split("_") if re.fullmatch(rf"[{letters.lower()}]\d{{1,2}}", word)
+                }
+            cited |= set(
+                re.findall(rf"\b([{letters}]\d{{1,2}})(?=[,:.) ]|; )", "\n".join(re.findall(r'"""(.+?)"""', text)))
+            )
+    assert len(cited) > 50
+    assert sorted(cited - known) == []

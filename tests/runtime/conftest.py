@@ -7,5 +7,6 @@ from longboat.tools.mcp import McpServers
 
 @pytest.fixture
 def awaited_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first turn waits for MCP servers as long as they need: on a busy machine five seconds may be too short."""
+    """Turns wait for MCP servers to start, and workspaces for their tools to end, as long as a busy machine needs."""
     monkeypatch.setitem(McpServers.__init__.__kwdefaults__, "wait_s", 60)
+    monkeypatch.setattr("longboat.runtime.workspace.workspace.CLOSE_S", 60)

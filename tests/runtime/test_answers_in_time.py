@@ -122,9 +122,7 @@ async def test_a_file_outside_that_became_a_link_to_another_is_not_read_d14(tmp_
     ],
     ids=lambda called: called.arguments,
 )
-async def test_a_guarded_file_can_only_be_changed_once_b1(
-    tmp_path: Path, answer: PermissionAnswer, called: Any
-) -> None:
+async def test_a_guarded_file_can_only_be_changed_once(tmp_path: Path, answer: PermissionAnswer, called: Any) -> None:
     """Nobody is offered a rule for it, and an answer that asks for one is refused."""
     files = {"sub/x": "x\n", "linked/y.md": "y\n"}
     async with open_scenario(tmp_path, [[called], [Say("ok")]], files=files) as scene:
@@ -142,7 +140,7 @@ async def test_a_guarded_file_can_only_be_changed_once_b1(
         await scene.check()
 
 
-async def test_cleaning_a_directory_offers_nothing_about_longboat_json_b1(tmp_path: Path) -> None:
+async def test_cleaning_a_directory_offers_nothing_about_longboat_json(tmp_path: Path) -> None:
     command = "cd build && rm -rf ./* && git add -A && git commit -m x && git push"
     async with open_scenario(
         tmp_path, [[call("bash", command=command)], [Say("ok")]], files={"build/x": "x\n"}

@@ -117,13 +117,14 @@ async def test_two_workspaces_share_no_job_no_server_no_grant_and_no_event(tmp_p
             assert two.watcher.of("job") == []
             await two.check()
         await wait_until(lambda: two.workspace.closing)
-        await wait_until_gone(pids[1:], within_s=10)
+        await wait_until_gone(pids[1:])
         assert (is_alive(pid), is_alive(pids[0])) == (True, True)
         assert (await one.turn("echo", "again")).text == "echo done"
         await one.check()
-    await wait_until_gone([pid, pids[0]], within_s=2)
+    await wait_until_gone([pid, pids[0]])
 
 
+@pytest.mark.usefixtures("awaited_servers")
 async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_then_starts(tmp_path: Path) -> None:
     """B7: the old one ends all that it started before the new one starts anything."""
     serve = call("bash", command="trap '' TERM; echo $$; sleep 600", run_in_background=True)
@@ -144,7 +145,7 @@ async def test_a_workspace_that_is_opened_again_while_it_closes_keeps_what_it_th
             assert (is_alive(old), is_alive(new)) == (False, True)
             (job,) = again.tools.jobs_shown()
             assert job.state == "running"
-    await wait_until_gone([new], within_s=2)
+    await wait_until_gone([new])
 
 
 def scene_results(messages: Iterable[Message]) -> list[ToolResultPart]:
@@ -171,5 +172,5 @@ async def test_a_configuration_that_changes_between_turns_is_heeded_by_the_next(
         await scene.turn("echo again", "r2")
         assert [part.is_error for part in scene.results()] == [False, True, True]
         assert not (scene.path / "made").exists()
-        await wait_until_gone([server], within_s=5)
+        await wait_until_gone([server])
         await scene.check()

@@ -219,7 +219,7 @@ async def all_sessions(running: RunningApp) -> tuple[Session, ...]:
     return (await running.workspace.ledger.sessions(limit=9, after=None)).items
 
 
-async def test_b18_sub_agents_are_counted_under_the_session_that_started_them(tmp_path: Path) -> None:
+async def test_sub_agents_are_counted_under_the_session_that_started_them(tmp_path: Path) -> None:
     def answer(request: ModelRequest) -> Step:
         if last_prompt(request) == "look left":
             return [Say("nothing"), Use(input_tokens=5, cost=0.5)]

@@ -1,7 +1,4 @@
-"""Time in which a call waits for a person is not the tool's time: in results, runs, statistics and the timeline.
-
-Review of the faces: B7, B8, finding 12.
-"""
+"""Time in which a call waits for a person is not the tool's time: in results, runs, statistics and the timeline."""
 
 import json
 import os
@@ -63,7 +60,7 @@ def waited(time: Clock, outcome: CallOutcome = CallOutcome.DONE) -> dict[str, tu
     return {"r1": (CallSpan(tool="bash", began_at=time.begun, waited_s=60.0, ran_s=0.0, outcome=outcome),)}
 
 
-async def test_b8_a_minute_in_which_nobody_answers_is_not_the_tools(tmp_path: Path, time: Clock) -> None:
+async def test_a_minute_in_which_nobody_answers_is_not_the_tools(tmp_path: Path, time: Clock) -> None:
     async with open_scenario(tmp_path, MAKES) as scene:
         await scene.start("go", ask=True)
         ask = await scene.asked()
@@ -148,7 +145,7 @@ async def test_who_sends_a_sub_agent_waits_with_it(tmp_path: Path, time: Clock) 
         assert [(part.waited_s, part.ran_s) for part in await results(scene.running)] == [(60.0, 0.0)] * 2
 
 
-async def test_b7_the_timeline_outlives_a_restart_an_undo_and_the_next_prompt(tmp_path: Path, time: Clock) -> None:
+async def test_the_timeline_outlives_a_restart_an_undo_and_the_next_prompt(tmp_path: Path, time: Clock) -> None:
     async with open_scenario(tmp_path, [*MAKES, [Say("Next.")]]) as scene:
         await scene.start("go", ask=True)
         ask = await scene.asked()

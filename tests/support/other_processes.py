@@ -11,7 +11,7 @@ async def wait_until(condition: Callable[[], object], *, within_s: float = 60) -
             await asyncio.sleep(0.005)
 
 
-async def wait_until_gone(pids: Iterable[int], *, within_s: float) -> None:
+async def wait_until_gone(pids: Iterable[int], *, within_s: float = 60) -> None:
     left = list(pids)
     await wait_until(lambda: not any(map(is_alive, left)), within_s=within_s)
 

@@ -1,4 +1,4 @@
-"""Answers that are typed into the composer, and dangerous calls, in the terminal app (B2, B10, findings 2 to 4)."""
+"""Answers that are typed into the composer, and dangerous calls, in the terminal app."""
 
 import re
 from pathlib import Path
@@ -58,7 +58,7 @@ def written(port: Harbour) -> bool:
     return (Path(port.project) / "a.txt").exists()
 
 
-async def test_b2_what_is_typed_while_a_question_waits_answers_it(tmp_path: Path) -> None:
+async def test_what_is_typed_while_a_question_waits_answers_it(tmp_path: Path) -> None:
     """It became a prompt that waited behind the question for ever."""
     model = ScriptedModel([[QUESTION], [Say("rounded")]])
     async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
@@ -203,7 +203,7 @@ def test_a_text_answers_a_question_by_number_or_as_it_is() -> None:
     assert not is_answer("!ls")
 
 
-async def test_b10_what_other_sessions_wait_for_is_told_in_english(tmp_path: Path) -> None:
+async def test_what_other_sessions_wait_for_is_told_in_english(tmp_path: Path) -> None:
     """It said "2 waits in another session"."""
     model = ScriptedModel([[WRITE], [CallTool("write", {"path": "b.txt", "content": "b\n"})]])
     async with (

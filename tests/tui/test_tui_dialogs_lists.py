@@ -271,7 +271,7 @@ async def test_models_have_prices_and_an_unknown_one_says_so() -> None:
             assert any(name in line and f" {price} " in line for line in picture(app).splitlines()), name
 
 
-async def test_b14_the_effort_that_the_configuration_sets_is_shown() -> None:
+async def test_the_effort_that_the_configuration_sets_is_shown() -> None:
     app = Stage()
     async with app.run_test() as pilot:
         await app.open(pilot, ModelPicker(some_models(), current="openai/gpt-large"))

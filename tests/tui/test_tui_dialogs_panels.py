@@ -36,7 +36,7 @@ async def test_the_queue_shows_what_waits_in_order_and_is_gone_when_nothing_does
         assert shown(app) == []
 
 
-async def test_b15_what_steers_goes_first_although_it_came_last() -> None:
+async def test_what_steers_goes_first_although_it_came_last() -> None:
     """L10. The places that the events named are older than its arrival."""
     late = msgspec.structs.replace(a_run(3, delivery=Delivery.STEER), position=1)
     app = Stage(QueuePanel([a_run(1), a_run(2), late]))

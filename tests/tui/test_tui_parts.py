@@ -174,7 +174,7 @@ def test_how_a_turn_ended_is_said_once(finish: FinishPart, told: str) -> None:
         (75.0, 0.0, "1 min 15 s"),
     ],
 )
-def test_b8_a_card_says_how_long_the_tool_ran_without_the_wait_for_a_person(
+def test_a_card_says_how_long_the_tool_ran_without_the_wait_for_a_person(
     ran_s: float | None, waited_s: float, told: str
 ) -> None:
     result = ToolResultPart(tool_call_id="c1", content="", ran_s=ran_s, waited_s=waited_s)

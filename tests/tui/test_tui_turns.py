@@ -1,4 +1,4 @@
-"""Undo with the prompt back, retry, and the actions on a message (issue 12, B13)."""
+"""Undo with the prompt back, retry, and the actions on a message."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ async def said(deck: Deck, *prompts: str) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
-async def test_b13_undo_puts_the_prompt_back_and_says_what_was_undone(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_undo_puts_the_prompt_back_and_says_what_was_undone(tmp_path: Path, size: tuple[int, int]) -> None:
     model = ScriptedModel([[WRITE], [Say("done")]])
     port = harbour(tmp_path, model)
     async with port.serving(), aboard(port, size=size, approve=Approve.ALL) as deck:
