@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from evals import results
-from evals.batch import chosen, run_attempts, run_batch
+from evals.batch import Unusable, check_ready, chosen, run_attempts, run_batch
 from evals.report import comparison, table
 from evals.site import StartFailed, open_site
 from evals.task import Task
@@ -29,16 +29,19 @@ def main() -> int:
             case "list":
                 return _list()
             case "compare":
-                return _compare(given.before, given.after, given.model)
+                return _compare(given.before, given.after, given.model, given.results)
             case _:
                 return asyncio.run(_run(given))
-    except (LookupError, StartFailed, LongboatError) as error:
+    except (Unusable, StartFailed, LongboatError) as error:
         print(f"evals: {error}", file=sys.stderr)
         return 2
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evals", description="How well a model works with Longboat.")
+    parser.add_argument(
+        "--results", type=Path, default=results.FOLDER, metavar="DIR", help="where results are; default: evals/results"
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="Give a model the tasks and judge what it did.")
     run.add_argument(
@@ -61,51 +64,76 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _run(given: argparse.Namespace) -> int:
     tasks = chosen(TASKS, given.tasks)
-    load = os.getloadavg()[0]
-    count = len(tasks) * given.samples
+    progress = _Progress(given, len(tasks) * given.samples)
     print(f"evals: {given.model}, {len(tasks)} tasks × {given.samples}", file=sys.stderr, flush=True)
-    progress = _Progress(count)
     if given.model == SCRIPTED:
         attempts = [(task, task.solution) for task in tasks for _ in range(given.samples)]
-        trials = await run_attempts(attempts, jobs=given.jobs, report=progress.tell)
+        await run_attempts(attempts, jobs=given.jobs, report=progress.tell)
     else:
-        trials = await _ask_model(given, tasks, progress)
-    result = results.new_result(
-        trials, model=given.model, label=given.label, jobs=given.jobs, limit_s=given.limit_s, load=load
-    )
-    print(table(result))
-    if given.model != SCRIPTED:
-        print(f"Kept as {results.save(result)}")
+        await _ask_model(given, tasks, progress)
+    print(table(progress.result()))
+    if progress.kept is not None:
+        print(f"Kept as {progress.kept}")
         return 0
-    return 0 if all(trial.solved for trial in trials) else 1
+    return 0 if all(trial.solved for trial in progress.trials) else 1
 
 
-async def _ask_model(given: argparse.Namespace, tasks: list[Task], progress: "_Progress") -> list[Trial]:
-    config = None if given.config is None else parse(given.config.read_text(encoding="utf-8"))
+async def _ask_model(given: argparse.Namespace, tasks: list[Task], progress: "_Progress") -> None:
+    config = None if given.config is None else _read_config(given.config)
     orders = [
         Order(task=task, sample=sample, model=given.model, limit_s=given.limit_s, transcripts=given.transcripts)
         for sample in range(given.samples)
         for task in tasks
     ]
     async with open_site(config) as site:
-        return await run_batch(site, orders, jobs=given.jobs, report=progress.tell)
+        await check_ready(site, given.model)
+        await run_batch(site, orders, jobs=given.jobs, report=progress.tell)
+
+
+def _read_config(file: Path) -> dict[str, object]:
+    try:
+        content = parse(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Unusable(f"{file}: {error}") from None
+    if not isinstance(content, dict):
+        raise Unusable(f"{file}: this is no longboat.json.")
+    return content
 
 
 class _Progress:
-    def __init__(self, count: int) -> None:
+    """Tells and keeps each trial as it ends: an evaluation that is interrupted after hours is not lost."""
+
+    def __init__(self, given: argparse.Namespace, count: int) -> None:
+        self.trials: list[Trial] = []
+        self.kept: Path | None = None
+        self._given = given
         self._count = count
-        self._done = 0
+        self._load = os.getloadavg()[0]
 
     def tell(self, trial: Trial) -> None:
-        self._done += 1
+        self.trials.append(trial)
         said = "solved" if trial.solved else f"{trial.failure}: {trial.why}"
-        print(f"{self._done}/{self._count} {trial.task}: {said} ({trial.seconds:.0f} s)", file=sys.stderr, flush=True)
+        number = f"{len(self.trials)}/{self._count}"
+        print(f"{number} {trial.task}: {said} ({trial.seconds:.0f} s)", file=sys.stderr, flush=True)
+        if self._given.model != SCRIPTED:
+            self.kept = results.save(self.result(), self._given.results)
+
+    def result(self) -> results.Result:
+        given = self._given
+        return results.new_result(
+            sorted(self.trials, key=lambda trial: (list(TASKS).index(trial.task), trial.sample)),
+            model=given.model,
+            label=given.label,
+            jobs=given.jobs,
+            limit_s=given.limit_s,
+            load=self._load,
+        )
 
 
-def _compare(before: str, after: str, model: str | None) -> int:
+def _compare(before: str, after: str, model: str | None, folder: Path) -> int:
     shown = 0
-    for old in results.find(before):
-        for new in results.find(after):
+    for old in results.find(before, folder):
+        for new in results.find(after, folder):
             same = (old.model, old.label) == (new.model, new.label) or (
                 Path(before).is_file() and Path(after).is_file()
             )
@@ -113,7 +141,7 @@ def _compare(before: str, after: str, model: str | None) -> int:
                 print(comparison(old, new), end="\n\n")
                 shown += 1
     if not shown:
-        raise LookupError(f"No results of the same model for {before} and {after} in {results.FOLDER}.")
+        raise Unusable(f"No results of the same model for {before} and {after} in {folder}.")
     return 0
 
 

@@ -9,6 +9,11 @@ from evals.task import Attempt, Task
 from evals.trial import Order, Trial, run_trial
 from longboat.testing.endpoint import ScriptedEndpoint
 
+
+class Unusable(Exception):
+    """What was asked for cannot be done; the text says what to do."""
+
+
 Report = Callable[[Trial], None]
 
 
@@ -22,9 +27,21 @@ async def run_batch(site: Site, orders: Iterable[Order], *, jobs: int, report: R
         report(trial)
         return trial
 
-    async with asyncio.TaskGroup() as group:
-        made = [group.create_task(make(order)) for order in orders]
+    try:
+        async with asyncio.TaskGroup() as group:
+            made = [group.create_task(make(order)) for order in orders]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
     return [task.result() for task in made]
+
+
+async def check_ready(site: Site, model: str) -> None:
+    """Raises `Unusable` if this model cannot be asked."""
+    workspace = await site.client.join(site.work)
+    agent = await site.client.agent(workspace.id, model=model)
+    await site.client.release(workspace.id)
+    if not agent.ready:
+        raise Unusable(agent.problem or f"{model} is not ready.")
 
 
 async def run_attempts(
@@ -49,6 +66,6 @@ def chosen(tasks: Mapping[str, Task], words: str) -> list[Task]:
             if word in (name, task.kind) or (word == "quick" and task.quick) or name.startswith(word)
         }
         if not fitting:
-            raise LookupError(f"No task is named {word!r}. `python -m evals list` lists them.")
+            raise Unusable(f"No task is named {word!r}. `python -m evals list` lists them.")
         found |= fitting
     return list((found or tasks).values())

@@ -187,7 +187,7 @@ def judge(task: Task, directory: Path, answer: str, *, changed: bool) -> str | N
     try:
         task.check(Judge(directory=copy, answer=answer, changed=changed))
     except Wrong as wrong:
-        return str(wrong) or "refused"
+        return str(wrong).replace(f"{copy}/", "") or "refused"
     finally:
         shutil.rmtree(copy, ignore_errors=True)
     return None

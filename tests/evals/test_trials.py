@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from evals.batch import chosen, run_batch
+from evals.batch import Unusable, chosen, run_batch
 from evals.site import open_site, scripted_config
 from evals.tasks import TASKS
 from evals.trial import Failure, Order
@@ -72,5 +72,5 @@ def test_tasks_are_chosen_by_name_by_kind_by_beginning_and_all_without_a_word() 
     assert [task.name for task in chosen(TASKS, "rename")] == ["rename-function", "rename-module"]
     assert len(chosen(TASKS, "quick")) == 10
     assert len(chosen(TASKS, "")) == len(TASKS)
-    with pytest.raises(LookupError, match="no-such-task"):
+    with pytest.raises(Unusable, match="no-such-task"):
         chosen(TASKS, "no-such-task")
