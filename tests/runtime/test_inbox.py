@@ -178,6 +178,44 @@ async def test_what_was_seen_and_what_waits_survives_a_restart(tmp_path: Path) -
         assert [(item.run_id, item.seen) for item in (await inbox(running.app)).items] == [("r0", True)]
 
 
+async def test_a_run_that_is_undone_is_no_news_and_redo_does_not_make_it_news_again(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel([[Say("ok")], [Say("ok")]])) as running:
+        await ended_runs(running, 2)
+        async with follow_inbox(running.app) as ann:
+            assert ann.mirror.unseen == 2
+            await running.workspace.undo_turn(running.session_id)
+            mirror = await ann.until(lambda mirror: mirror.unseen == 1)
+            assert [item.run_id for item in mirror.items] == ["r0"]
+            await running.workspace.redo_turn(running.session_id)
+            page = await inbox(running.app)
+            assert ([item.run_id for item in page.items], page.unseen) == (["r0"], 1)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM inbox",
+        "DELETE FROM inbox WHERE ask_id IS NOT NULL",
+        "INSERT INTO inbox (kind, workspace_id, session_id, run_id, ask_id, added_s)"
+        " SELECT 'question', workspace_id, session_id, run_id, 'gone', added_s FROM inbox LIMIT 1",
+        "UPDATE inbox SET ask_id = 'gone' WHERE ask_id IS NOT NULL",
+    ],
+)
+async def test_what_waits_is_recounted_from_the_asks_of_a_damaged_or_restored_store(
+    tmp_path: Path, damage: str
+) -> None:
+    async with launch(tmp_path, ScriptedModel([[TOUCH]])) as running:
+        await running.submit("ask", "r1")
+        await running.watcher.until(lambda event: event.type == "permission_request")
+        store = running.workspace.store
+        assert isinstance(store, SqliteStore)
+        await asyncio.to_thread(_change, store._path, damage)
+        async with follow_inbox(running.app) as ann:
+            await running.app.inbox.prune()
+            mirror = await ann.until(lambda mirror: [item.kind for item in mirror.items] == [InboxKind.PERMISSION])
+            assert mirror.waiting == 1
+
+
 async def test_a_session_that_is_renamed_is_updated_and_one_that_is_deleted_is_removed(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel([[Say("ok")]])) as running:
         await ended_runs(running, 1)
@@ -384,18 +422,20 @@ async def test_a_stream_of_the_inbox_keeps_an_idle_server_running(tmp_path: Path
         assert app._idle_exit is not None
 
 
-async def test_damaged_items_are_left_out(tmp_path: Path) -> None:
+async def test_damaged_items_are_left_out_and_not_counted(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel([[Say("ok")], [TOUCH]])) as running:
         await ended_runs(running, 1)
         await running.submit("ask", "r1")
         await running.watcher.until(lambda event: event.type == "permission_request")
         store = running.workspace.store
         assert isinstance(store, SqliteStore)
-        await asyncio.to_thread(_damage, store._path)
-        assert await kinds(running.app) == ["finished"]
+        for body in ("x'ff'", "'{}'", "'null'", "''"):
+            await asyncio.to_thread(_change, store._path, f"UPDATE permissions SET body = {body}")
+            page = await inbox(running.app)
+            assert ([item.kind for item in page.items], page.waiting) == ([InboxKind.FINISHED], 0)
 
 
-def _damage(path: Path) -> None:
+def _change(path: Path, sql: str) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE permissions SET body = x'ff'")
+        connection.execute(sql)
     connection.close()

@@ -152,6 +152,42 @@ async def test_undo_and_redo_of_the_turn_work_around_what_a_person_undid(tmp_pat
             assert (scene.read("a.txt"), (scene.path / "new.txt").exists()) == (WITH_TWENTY, False)
 
 
+async def test_right_after_undo_and_redo_the_rows_the_lines_and_the_people_are_those_of_what_stands(
+    tmp_path: Path,
+) -> None:
+    parts: list[list[Any]] = [
+        edit("a.txt", ("\n3", "\nthree")),
+        [Say("done")],
+        [*edit("a.txt", ("\n20", "\ntwenty")), call("write", path="new.txt", content="a\nb\n")],
+        [Say("done")],
+    ]
+
+    def rows(files: tuple[ChangedFile, ...]) -> list[tuple[Any, ...]]:
+        return [
+            (file.path, file.change, file.additions, file.deletions, file.by, file.runs, file.others) for file in files
+        ]
+
+    first = [("a.txt", Change.UPDATED, 1, 1, ("anna",), ("r1",), False)]
+    both = [
+        ("a.txt", Change.UPDATED, 2, 2, ("anna", "ben"), ("r1", "r2"), False),
+        ("new.txt", Change.CREATED, 2, 0, ("ben",), ("r2",), False),
+    ]
+    async with open_scenario(tmp_path, parts, files=FILES) as scene:
+        await scene.turn("first", "r1", client_id="anna")
+        await scene.turn("second", "r2", client_id="ben")
+        session_id = scene.running.session_id
+        for _ in range(2):
+            assert rows(await changed(scene)) == both
+            await scene.workspace.undo_turn(session_id)
+            assert rows(await changed(scene)) == first
+            assert (await scene.workspace.review.changes(session_id=None, run_id="r2")).items == ()
+            await scene.workspace.undo_turn(session_id)
+            assert rows(await changed(scene)) == []
+            await scene.workspace.redo_turn(session_id)
+            assert rows(await changed(scene)) == first
+            await scene.workspace.redo_turn(session_id)
+
+
 async def test_undo_of_the_second_turn_keeps_what_a_person_undid_of_the_first(tmp_path: Path) -> None:
     parts: list[list[Any]] = [
         edit("a.txt", ("\n3", "\nthree"), ("\n20", "\ntwenty")),

@@ -12,7 +12,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 
 from longboat.runtime.workspace.hub import CHUNK_BYTES
 from longboat.runtime.workspace.ledger import page_start
-from longboat.store.changes import concerns_inbox, prune_inbox, see_items
+from longboat.store.changes import concerns_inbox, prune_inbox, recount_inbox, see_items
 from longboat.store.protocol import Store, Unit
 from longboat.store.reads import InboxMarks
 from longboat.wire.ids import check_own_id, person
@@ -56,10 +56,10 @@ class Inbox:
         self._note_change()
 
     async def prune(self) -> None:
-        """Forget the runs that ended too long ago."""
-        before_s = int(time.time()) - KEEP_DAYS * 86_400
-        prune = prune_inbox(before_s, most=KEEP_RUNS)
-        await self._store.submit(Unit(workspace_id=SERVER, writes=[prune], durable=False))
+        """Forget the runs that ended too long ago, and bring the asks in line with those that wait."""
+        now_s = int(time.time())
+        writes = [prune_inbox(now_s - KEEP_DAYS * 86_400, most=KEEP_RUNS), *recount_inbox(now_s)]
+        await self._store.submit(Unit(workspace_id=SERVER, writes=writes, durable=False))
         self._note_change()
 
     # Streams

@@ -291,7 +291,7 @@ def withdraw_asks(session_id: str) -> list[Write]:
 
 _SHOWN_IN_INBOX = frozenset(
     {"permission_put", "question_put", "permissions_withdraw", "questions_withdraw", "run_give_up"}
-    | {"session_title", "session_delete"}
+    | {"inbox_leave", "session_title", "session_delete"}
 )
 SEEN_MOST = 200_000
 """How much is remembered of who has seen what, in all."""
@@ -313,6 +313,16 @@ def see_items(person: str, places: Sequence[int], *, up_to: int | None) -> Write
 def prune_inbox(before_s: int, *, most: int) -> Write:
     """Forget runs that ended before this time, and all but the newest `most`."""
     return Write("inbox_prune", {"before_s": before_s, "most": most})
+
+
+def recount_inbox(now_s: int) -> list[Write]:
+    """Let exactly those asks be in it that wait, whatever happened to the store."""
+    return [Write("inbox_drop_ended", {}), Write("inbox_add_waiting", {"now_s": now_s})]
+
+
+def leave_inbox(session_id: str, run_ids: Sequence[str]) -> Write:
+    """That these runs have ended is no longer news."""
+    return Write("inbox_leave", {"session_id": session_id, "run_ids": _encode(list(run_ids)).decode()})
 
 
 def put_subscription(subscription: PushSubscription, created_at: str, *, most: int) -> list[Write]:

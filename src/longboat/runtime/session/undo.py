@@ -13,7 +13,7 @@ from pathlib import Path
 from longboat.errors import NothingToUndo, SessionNotFound, UndoConflict
 from longboat.runtime.archive.net_changes import stretches_by_path
 from longboat.runtime.session.file_history import FileHistory
-from longboat.store.changes import change_made, find_summary, forget_change, redo_messages, undo_messages
+from longboat.store.changes import change_made, find_summary, forget_change, leave_inbox, redo_messages, undo_messages
 from longboat.store.protocol import Entry, Store, Unit, Write
 from longboat.store.records import FileChangeRecord, SessionRecord, TurnRecord
 from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
@@ -51,8 +51,9 @@ class UndoHistory:
             raise NothingToUndo("There is no turn to undo in this session.")
         turn = await asyncio.to_thread(_turnabout, found, back=True)
         await self._put(turn)
-        write = undo_messages(session_id, found.first_seq, count=len(turn.messages))
-        return await self._record(session_id, turn, write, Change.DELETED)
+        undone = undo_messages(session_id, found.first_seq, count=len(turn.messages))
+        news = leave_inbox(session_id, [message.run_id for message in turn.messages])
+        return await self._record(session_id, turn, [undone, news], Change.DELETED)
 
     async def redo(self, session_id: str) -> tuple[Undone, int]:
         """Redo what was undone last. Returns the same."""
@@ -63,7 +64,7 @@ class UndoHistory:
         turn = await asyncio.to_thread(_turnabout, found, back=False)
         await self._put(turn)
         write = redo_messages(session_id, found.first_seq, count=len(turn.messages))
-        return await self._record(session_id, turn, write, Change.CREATED)
+        return await self._record(session_id, turn, [write], Change.CREATED)
 
     async def settle(self, session_id: str) -> None:
         """A crash can happen between the record of a change and the change itself: find out whether it was made."""
@@ -88,13 +89,15 @@ class UndoHistory:
     def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
         return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.shown, paths))}.")
 
-    async def _record(self, session_id: str, turn: TurnReversal, write: Write, change: Change) -> tuple[Undone, int]:
+    async def _record(
+        self, session_id: str, turn: TurnReversal, writes: list[Write], change: Change
+    ) -> tuple[Undone, int]:
         parent = (await self._session(session_id)).session.parent_id
         messages = Entry.of(change, *turn.messages, session_id=session_id, parent=parent)
         files = await asyncio.to_thread(self._file_events, session_id, turn, parent)
         entry = replace(messages, bodies=(*messages.bodies, *files))
-        writes = [write, find_summary(session_id)]
-        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
+        unit = Unit(workspace_id=self._workspace_id, writes=[*writes, find_summary(session_id)], entries=[entry])
+        await self._store.submit(unit)
         fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate_of(file)) for file in turn.files)
         undone = Undone(run_id=turn.run_id, files=tuple(each.path for each in fates), fates=fates)
         return undone, (await self._session(session_id)).summary_seq

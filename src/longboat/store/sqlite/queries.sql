@@ -314,11 +314,14 @@ SELECT place, session_title, EXISTS (
 FROM inbox_items;
 
 -- name: inbox_counts
--- How much waits for an answer, and how many runs have ended unseen by a person.
-SELECT count(*) FILTER (WHERE kind IN ('permission', 'question')) AS waiting,
-    count(*) FILTER (WHERE kind IN ('failed', 'finished') AND NOT EXISTS (
-        SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox.place)) AS unseen
-FROM inbox;
+-- How much waits for an answer, and how many runs have ended unseen by a person. Asks that cannot be read are not shown.
+SELECT (SELECT count(*) FROM inbox CROSS JOIN permissions ON permission_id = ask_id
+        WHERE state = 'pending' AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN CAST(body AS TEXT) ->> 'id' = ask_id END)
+    + (SELECT count(*) FROM inbox CROSS JOIN questions ON question_id = ask_id
+        WHERE state = 'pending' AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN CAST(body AS TEXT) ->> 'id' = ask_id END)
+        AS waiting,
+    (SELECT count(*) FROM inbox WHERE kind IN ('failed', 'finished') AND NOT EXISTS (
+        SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox.place)) AS unseen;
 
 -- name: inbox_see
 -- A person has seen these items. What is remembered is bounded, however many names people use.
@@ -332,6 +335,26 @@ ON CONFLICT DO NOTHING;
 -- Forget runs that ended long ago, and all but the newest ones.
 DELETE FROM inbox WHERE kind IN ('failed', 'finished') AND (added_s < :before_s OR place <= (
     SELECT place FROM inbox WHERE kind IN ('failed', 'finished') ORDER BY place DESC LIMIT 1 OFFSET :most));
+
+-- name: inbox_drop_ended
+-- Take asks out that do not wait, as a damaged or restored store may have them.
+DELETE FROM inbox WHERE ask_id IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM permissions WHERE permission_id = ask_id AND state = 'pending')
+    AND NOT EXISTS (SELECT 1 FROM questions WHERE question_id = ask_id AND state = 'pending');
+
+-- name: inbox_add_waiting
+-- Put asks in that wait and are missing.
+INSERT INTO inbox (kind, workspace_id, session_id, run_id, ask_id, added_s)
+SELECT 'permission', workspace_id, session_id, run_id, permission_id, :now_s FROM permissions
+    WHERE state = 'pending' AND permission_id NOT IN (SELECT ask_id FROM inbox WHERE ask_id IS NOT NULL)
+UNION ALL
+SELECT 'question', workspace_id, session_id, run_id, question_id, :now_s FROM questions
+    WHERE state = 'pending' AND question_id NOT IN (SELECT ask_id FROM inbox WHERE ask_id IS NOT NULL);
+
+-- name: inbox_leave
+-- A turn was undone: that its runs have ended is no longer news.
+DELETE FROM inbox WHERE session_id = :session_id AND ask_id IS NULL
+    AND run_id IN (SELECT value FROM json_each(:run_ids));
 
 -- name: push_put
 -- A browser wants to be told; the same one again brings its new keys.
