@@ -22,6 +22,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.tools import Effect, ToolTraits
 
 
 def message(role: Role, *parts: Part) -> Message:
@@ -230,3 +231,14 @@ def test_a_schema_goes_along_unless_it_would_clash_with_tools() -> None:
     assert sent(alone)["response_format"] == wanted
     assert "response_format" not in sent(beside)
     assert sent(beside, json_schema=True)["response_format"] == wanted
+
+
+def test_a_command_that_failed_has_a_result_and_no_error() -> None:
+    """A red test run is what the model asked for."""
+    calls = [
+        ToolCallPart(id=effect, name="t", input="{}", finished=True, traits=ToolTraits(effect=effect))
+        for effect in (Effect.RUNS, Effect.READS)
+    ]
+    results = [ToolResultPart(tool_call_id=call.id, content="1 failed", is_error=True) for call in calls]
+    request = ModelRequest(system="", messages=(message(Role.ASSISTANT, *calls), message(Role.TOOL, *results)))
+    assert [each["content"] for each in sent(request)["messages"][1:]] == ["1 failed", "Error: 1 failed"]

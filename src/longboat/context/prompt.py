@@ -1,19 +1,16 @@
-"""The system prompt: our base text and what the workspace adds. What changes most often comes last, so that providers
-can cache the rest.
+"""The system prompt: our base text and what the workspace adds. It stays the same over the turns of a session, so that
+providers can cache it and all that follows.
 
-Must not know sessions or clocks: the date is passed in.
+Must not know sessions or clocks.
 """
 
-import asyncio
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 from longboat.context.file_cache import display_path
-from longboat.context.git_head import read_head
 from longboat.context.instructions import Instruction
 from longboat.context.library import Agent, Skill
 
@@ -21,28 +18,8 @@ MAX_LIST = 16_000
 """Characters of the list of skills, and of that of sub-agents."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectFacts:
-    """Where and when the agent works."""
-
-    directory: Path
-    date: str
-    platform: str
-    git: str | None
-    """The branch; None outside of a repository."""
-
-
-async def read_project_facts(directory: Path, *, date: str) -> ProjectFacts:
-    return ProjectFacts(
-        directory=directory,
-        date=date,
-        platform=f"{platform.system()} {platform.machine()}",
-        git=await asyncio.to_thread(_describe_head, directory),
-    )
-
-
 def build_prompt(
-    around: ProjectFacts,
+    directory: Path,
     *,
     instructions: Iterable[Instruction] = (),
     skills: Iterable[Skill] = (),
@@ -52,22 +29,27 @@ def build_prompt(
     """The prompt of a coding agent. `base` is a sub-agent's own text instead of ours."""
     parts = (
         base or _text("prompt.md"),
-        *(instruction_block(each, around.directory) for each in instructions),
-        _skills(tuple(skills), around.directory),
+        _instructions(tuple(instructions), directory),
+        _skills(tuple(skills), directory),
         _agents(tuple(agents)),
-        _environment(around),
+        f"Workspace: {display_path(directory)}\nPlatform: {platform.system()} {platform.machine()}",
     )
     return "\n\n".join(part for part in parts if part)
 
 
-def build_small_prompt(around: ProjectFacts) -> str:
+def build_small_prompt(date: str) -> str:
     """For the local model, which a long prompt only confuses."""
-    return f"{_text('prompt_small.md')}\nToday is {around.date}."
+    return f"{_text('prompt_small.md')}\nToday is {date}."
 
 
 def instruction_block(instruction: Instruction, directory: Path) -> str:
     """Instructions as the model reads them, with the file that they come from."""
     return f'<instructions file="{_place(instruction.path, directory)}">\n{instruction.text}\n</instructions>'
+
+
+def _instructions(instructions: tuple[Instruction, ...], directory: Path) -> str:
+    blocks = [instruction_block(each, directory) for each in instructions]
+    return "\n\n".join(["Instructions from the people you work for:", *blocks]) if blocks else ""
 
 
 def _skills(skills: tuple[Skill, ...], directory: Path) -> str:
@@ -93,16 +75,6 @@ def _format_list(lines: Iterable[str]) -> str:
     return "\n".join([*kept, f"- … and {omitted} more"] if omitted else kept)
 
 
-def _environment(around: ProjectFacts) -> str:
-    lines = (
-        f"Directory: {display_path(around.directory)}",
-        f"Platform: {around.platform}",
-        f"Date: {around.date}",
-        f"Git when this turn began: {around.git}" if around.git else "No git repository.",
-    )
-    return "\n".join(lines)
-
-
 def _place(path: Path, directory: Path) -> str:
     return display_path(path.relative_to(directory) if path.is_relative_to(directory) else path)
 
@@ -110,8 +82,3 @@ def _place(path: Path, directory: Path) -> str:
 @cache
 def _text(name: str) -> str:
     return files("longboat.context").joinpath(name).read_text("utf-8").strip()
-
-
-def _describe_head(directory: Path) -> str | None:
-    head = read_head(directory)
-    return None if head is None else f"branch {head.name}" if head.is_branch else f"at {head.name}"

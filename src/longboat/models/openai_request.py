@@ -15,6 +15,7 @@ from longboat.models.openai_reasoning import read_form
 from longboat.models.protocol import ModelRequest
 from longboat.wire.models import FilePart, Message, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from longboat.wire.requests import Effort
+from longboat.wire.tools import Effect
 
 _json = msgspec.json.Encoder()
 _object = msgspec.json.Decoder(dict[str, Any])
@@ -101,13 +102,15 @@ def _first_with_reasoning(request: ModelRequest, back: SendReasoning) -> int:
 
 def _messages(request: ModelRequest, back: SendReasoning) -> list[dict[str, Any]]:
     first = _first_with_reasoning(request, back)
+    commands = _commands(request)
     wire: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     said: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
         if message.role is Role.USER:
             said += _user_pieces(message)
             continue
-        other = _assistant(message, _reasoning(message, back) if index >= first else {}) + _tool_results(message)
+        reasoning = _reasoning(message, back) if index >= first else {}
+        other = _assistant(message, reasoning) + _tool_results(message, commands)
         if other and said:
             wire.append(_user(said))
             said = []
@@ -202,12 +205,18 @@ def _tool_call(part: ToolCallPart) -> dict[str, Any]:
     return {"id": portable_id(part.id), "type": "function", "function": {"name": part.name, "arguments": arguments}}
 
 
-def _tool_results(message: Message) -> list[dict[str, Any]]:
+def _commands(request: ModelRequest) -> set[str]:
+    """The ids of the calls that ran commands. One that fails has told what happened: a red test run is a result."""
+    calls = (part for message in request.messages for part in message.parts if isinstance(part, ToolCallPart))
+    return {call.id for call in calls if call.traits is not None and call.traits.effect is Effect.RUNS}
+
+
+def _tool_results(message: Message, commands: set[str]) -> list[dict[str, Any]]:
     return [
         {
             "role": "tool",
             "tool_call_id": portable_id(part.tool_call_id),
-            "content": f"Error: {part.content}" if part.is_error else part.content,
+            "content": part.content if part.tool_call_id in commands or not part.is_error else f"Error: {part.content}",
         }
         for part in message.parts
         if isinstance(part, ToolResultPart)

@@ -112,6 +112,10 @@ def add_tool_call(session: Session, day: str, run_id: str, result: ToolResultPar
     return Write("tool_call_add", params, rows=1)
 
 
+def put_surroundings(session_id: str, run_id: str, text: str) -> Write:
+    return Write("surroundings_put", {"session_id": session_id, "run_id": run_id, "text": text}, rows=1)
+
+
 def put_todos(session_id: str, items: Sequence[TodoItem]) -> Write:
     return Write("todos_put", {"session_id": session_id, "items": _encode(items)}, rows=1)
 

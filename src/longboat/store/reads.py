@@ -101,6 +101,10 @@ class Reads(Protocol):
 
     async def session_timeline(self, workspace_id: str, session_id: str) -> SessionTimeline: ...
 
+    async def surroundings(self, session_id: str) -> dict[str, str]:
+        """What the model was told of the day and the repository in these runs, first to last."""
+        ...
+
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]: ...
 
     async def grants(self, session_id: str, tools: "Traits") -> "tuple[Rule, ...]":

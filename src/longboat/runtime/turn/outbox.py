@@ -61,7 +61,7 @@ class _Whole:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Any other event with its writes."""
+    """Any other event with its writes, or writes alone."""
 
     body: bytes
     writes: Sequence[Write]
@@ -123,6 +123,10 @@ class Outbox:
 
     def tell(self, payload: msgspec.Struct, change: Change = Change.CREATED, *, writes: Sequence[Write] = ()) -> None:
         self._put(_Told(encode_body(change, payload, parent=self._parent), writes))
+
+    def write(self, write: Write) -> None:
+        """A write that nobody is told of. It goes with what is sent next."""
+        self._pending.append(_Told(b"", [write]))
 
     async def flush(self) -> None:
         """Wait until all that was said is on disk."""
@@ -269,7 +273,7 @@ class Outbox:
                     bodies.append(encode_body(item.change, item.message, parent=self._parent))
                 case _Told():
                     batch.writes += item.writes
-                    bodies.append(item.body)
+                    bodies += [item.body] if item.body else []
         if bodies:
             batch.entries.append(self._entry(bodies, message_id))
         return batch

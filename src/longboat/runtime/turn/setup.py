@@ -26,6 +26,8 @@ class TurnSetup:
     hooks: Hooks = field(default_factory=Hooks)
     problems: tuple[str, ...] = ()
     """What is wrong with the project's files for the agent, for the people who watch."""
+    surroundings: bool = True
+    """Whether the model is told of the day and the repository."""
     effort: Effort | None = None
     form: AnswerSchema | None = None
     """What the answer must fit."""

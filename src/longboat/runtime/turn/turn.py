@@ -34,8 +34,9 @@ from longboat.runtime.turn.outcome import (
 )
 from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
+from longboat.runtime.turn.surroundings import describe
 from longboat.runtime.turn.tool_calls import ToolCalls
-from longboat.store.changes import delete_message, put_message, set_summary
+from longboat.store.changes import delete_message, put_message, put_surroundings, set_summary
 from longboat.store.records import RunRecord
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id, person
@@ -228,12 +229,34 @@ class Turn:
             self._outbox.whole(said)
 
     async def _add_notes(self) -> None:
-        """What people undid of the session's file changes is told with the prompt that came next. It stays there for
-        later turns, and is in no transcript: nobody said it."""
-        notes = await self._services.review.notes(self._session_id, self.run_id)
+        """What has changed around the session, and what people undid of its file changes, is told in front of the
+        prompt that came next. It stays there for later turns, and is in no transcript: nobody said it."""
+        around, undone = await asyncio.gather(
+            self._describe_surroundings(), self._services.review.notes(self._session_id, self.run_id)
+        )
         for place, message in enumerate(self._history):
-            if message.role is Role.USER and (note := notes.pop(message.run_id, None)) is not None:
-                self._history[place] = msgspec.structs.replace(message, parts=(TextPart(text=note), *message.parts))
+            if message.role is Role.USER:
+                notes = (around.pop(message.run_id, None), undone.pop(message.run_id, None))
+                parts = tuple(TextPart(text=note) for note in notes if note is not None)
+                self._history[place] = msgspec.structs.replace(message, parts=(*parts, *message.parts))
+
+    async def _describe_surroundings(self) -> dict[str, str]:
+        """Add the day and the repository as they were when the session began to the system prompt; for each run that
+        found them changed, the note that goes with its prompt."""
+        if not self._setup.surroundings:
+            return {}
+        known = await self._services.store.reads.surroundings(self._session_id)
+        prompts = {message.run_id for message in self._history if message.role is Role.USER}
+        first = next(iter(known), self.run_id)
+        told = [text for run_id, text in known.items() if run_id == first or run_id in prompts]
+        if self.run_id not in known:
+            environ = self._services.tools.environ_of(self._record.run)
+            note = await describe(self._services.directory, environ, told)
+            if note is not None:
+                known[self.run_id] = note
+                self._outbox.write(put_surroundings(self._session_id, self.run_id, note))
+        self._setup = replace(self._setup, system=f"{self._setup.system}\n\n{known.pop(first)}")
+        return known
 
     def _ask_to_speak(self, reason: StopReason) -> bool:
         """Whether the model ended without a word and is to try again: many do after their last tool call."""

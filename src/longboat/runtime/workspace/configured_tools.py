@@ -79,9 +79,13 @@ class ConfiguredTools:
         return msgspec.json.encode((config.mcp, config.lsp, config.web, config.sandbox))
 
     async def tools(self) -> list[Tool]:
-        """Ours, and those of the MCP servers that are there by now."""
-        await self.mcp.wait_connected()
-        return [*self.own, *self.mcp.tools()]
+        """Ours, and those of the MCP servers that are there by now. Tools that ask language servers are offered where
+        these have files."""
+        from longboat.tools.lsp.client.tool import LanguageServerTool
+
+        has_files, _ = await asyncio.gather(self.lsp.have_files(), self.mcp.wait_connected())
+        own = [tool for tool in self.own if has_files or not isinstance(tool, LanguageServerTool)]
+        return [*own, *self.mcp.tools()]
 
     async def aclose(self) -> None:
         await asyncio.gather(self.mcp.aclose(), self.lsp.aclose())

@@ -19,7 +19,7 @@ from longboat.config.references import names_in
 from longboat.config.settings import Config
 from longboat.context.hooks import read_hooks
 from longboat.context.library import Agent, Command, Context, Library, Skill
-from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block, read_project_facts
+from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
 from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt
@@ -28,11 +28,11 @@ from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
+from longboat.tools.described import tools_for_small_models, without_agent_names
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.registry import built_in_traits
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
-from longboat.tools.small_models import tools_for_small_models
 from longboat.wire import models as wire
 from longboat.wire import workshop
 from longboat.wire.discovery import runtime_dir
@@ -105,15 +105,15 @@ class WorkspaceTools:
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
         self._context = context = await asyncio.to_thread(self._library.load)
-        around = await read_project_facts(self._directory, date=date.today().isoformat())
         if model.context_window < SMALL_WINDOW:
             tools = await self._few_tools(config, model, child=child)
-            return TurnSetup(system=build_small_prompt(around), tools=tools, hooks=hooks, problems=context.problems)
+            system = build_small_prompt(date.today().isoformat())
+            return TurnSetup(system=system, tools=tools, hooks=hooks, problems=context.problems, surroundings=False)
         defined = self.agent(agent) if agent is not None else None
         everything = await self._tools(config)
         configured = await self._configured_tools(config)
         system = build_prompt(
-            around,
+            self._directory,
             instructions=context.instructions,
             skills=context.skills,
             agents=() if child else context.agents,
@@ -122,6 +122,8 @@ class WorkspaceTools:
         said = "".join(
             f"\n\nThe MCP server {name} says:\n{text}" for name, text in configured.mcp.instructions().items()
         )
+        if not context.agents:
+            everything = without_agent_names(everything)
         tools = _of_child(everything, defined) if child or defined is not None else everything
         tools = tools if model.abilities.tools else {}
         return TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems)

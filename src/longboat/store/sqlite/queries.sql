@@ -451,6 +451,15 @@ ON CONFLICT (session_id) DO UPDATE SET items = excluded.items;
 -- The plan of a session.
 SELECT session_id, items FROM todos WHERE session_id = :session_id;
 
+-- name: surroundings_put
+-- What the model is told of the day and the repository in a run.
+INSERT INTO surroundings (session_id, run_id, text) VALUES (:session_id, :run_id, :text)
+ON CONFLICT (session_id, run_id) DO UPDATE SET text = excluded.text;
+
+-- name: surroundings_of
+-- What the model was told in a session, first to last.
+SELECT run_id, text FROM surroundings WHERE session_id = :session_id ORDER BY place;
+
 -- name: messages_undo
 -- Take the end of the transcript out of it.
 UPDATE messages SET undone = :mark WHERE session_id = :session_id AND undone = 0 AND seq >= :from_seq;

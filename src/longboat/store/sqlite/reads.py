@@ -172,6 +172,10 @@ class SqliteReads:
     async def session_timeline(self, workspace_id: str, session_id: str) -> SessionTimeline:
         return await self._read(lambda reader: read_session_timeline(reader, workspace_id, session_id))
 
+    async def surroundings(self, session_id: str) -> dict[str, str]:
+        rows = await self._read(lambda reader: reader.fetch("surroundings_of", session_id=session_id))
+        return {row["run_id"]: row["text"] for row in rows}
+
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]:
         rows = await self._read(lambda reader: reader.fetch("todos_of", session_id=session_id))
         return todo_items(rows[0]) if rows else ()

@@ -25,9 +25,12 @@ from longboat.tools.lsp.client.server_specs import ServerSpec, server_specs
 from longboat.tools.lsp.client.settings import read
 from longboat.tools.lsp.client.slot import ServerSlot, ServerStatus
 from longboat.tools.lsp.client.snapshot import Snapshot
+from longboat.tools.search.tree import Tree
 
 MAX_ROOTS = 4
 """Roots of one server; what more there are share the workspace's own."""
+MAX_LOOKED_AT = 5_000
+"""Files that are looked at before the workspace is taken to have some for its servers."""
 
 _CAN = {
     "definition_provider": "find definitions",
@@ -60,11 +63,18 @@ class LanguageServers:
         self._mark = f"lsp-{secrets.token_hex(8)}"
         self._warming = Tasks()
         self._closing = False
+        self._found_files = False
 
     @property
     def statuses(self) -> tuple[ServerStatus, ...]:
         """The servers that were needed so far, and how they are."""
         return tuple(slot.status for slot in self._slots.values())
+
+    async def have_files(self) -> bool:
+        """Whether the workspace has a file for any of the servers."""
+        if not self._found_files and self._recipes:
+            self._found_files = await asyncio.to_thread(self._find_file)
+        return self._found_files
 
     def warm(self, path: Path) -> None:
         """Start what the file will need, without waiting: for a file that was just read and may soon be edited."""
@@ -181,6 +191,13 @@ class LanguageServers:
                 on_change=self._on_change,
             )
         return self._slots[spec.name, root]
+
+    def _find_file(self) -> bool:
+        """True also where there is too much to look through."""
+        for seen, entry in enumerate(Tree(root=str(self.directory)).files()):
+            if seen >= MAX_LOOKED_AT or any(spec.takes(Path(entry.path)) for spec in self._recipes):
+                return True
+        return False
 
     def _files(self, below: Path) -> list[Path]:
         types = frozenset(suffix for spec in self._recipes for suffix in spec.file_types)
