@@ -71,6 +71,19 @@ async def test_a2_the_parts_of_a_command_are_shown_once_with_those_that_are_the_
         await expect(anna.asks.locator(".parts")).to_have_count(0)
 
 
+async def test_the_sentence_of_an_approval_does_not_repeat_the_command(chromium: Browser, site: Site) -> None:
+    site.model.add([tool("bash", command="touch made")], [tool("bash", command="touch ../made")], name="once-told")
+    session = await site.session(site.project("once-told"))
+    async with open_tab(chromium, site, session) as anna:
+        await anna.say("[[once-told]]")
+        await expect(anna.asks).to_contain_text("Allow this command?")
+        await expect(anna.asks.locator("pre")).to_have_text("touch made")
+        sentences = await anna.asks.locator("h2, p:not(.rules)").all_inner_texts()
+        assert sentences == ["Allow this command?"]
+        await anna.button("Allow once").click()
+        await expect(anna.asks).to_contain_text("outside the workspace")  # a reason of its own is told
+
+
 async def test_a2_for_the_session_it_is_not_asked_again_and_the_command_line_may_answer(
     chromium: Browser, site: Site
 ) -> None:

@@ -263,3 +263,12 @@ async def test_f3_the_charts_of_the_stats_have_words_and_numbers(chromium: Brows
         ticks = await runs.locator("text.tick").all_text_contents()
         assert [tick for tick in ticks if tick.isdigit()] == ["0", "1", "2"]
         assert await too_wide(tab) == []
+
+
+async def test_there_is_one_clock_of_24_hours(chromium: Browser, site: Site) -> None:
+    session = await imported(
+        await site.session(site.project("clock")), "Clock", [turn(1, text("What time?"), text("Late."))]
+    )
+    async with open_tab(chromium, site, session, locale="en-US", timezone_id="America/New_York") as anna:
+        time = anna.transcript.locator("time").first
+        await expect(time).to_have_attribute("title", "Jan 1, 2026, 22:04:05")  # not 10:04:05 PM

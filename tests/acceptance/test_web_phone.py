@@ -79,6 +79,34 @@ async def test_f3_a_drawer_does_not_open_the_keyboard_of_a_phone(chromium: Brows
         await expect(button).to_be_focused()
 
 
+async def test_a_phone_mentions_no_keys_and_every_session_has_its_menu(chromium: Browser, site: Site) -> None:
+    site.model.add(
+        [call("bash", command="rm -rf ../x")], [call("question", text="Which?", choices=["a", "b"])], name="no-keys"
+    )
+    session = await site.session(site.project("no-keys"))
+    other = await imported(session, "Another", [turn(1, text("Show"), text("Shown."))])
+    async with open_tab(chromium, site, session, size=PHONE, **FINGERS) as anna:
+        await anna.say("[[no-keys]]")
+        await expect(anna.asks).to_contain_text("Allow this command?")
+        keys = anna.page.locator("kbd:visible, .how:visible")
+        hint = anna.page.locator(".answering .effect")
+        await expect(hint).to_have_text("Choose an answer, or type what to do instead.")
+        await expect(keys).to_have_count(0)
+        await anna.button("Deny", within=anna.asks).tap()
+        await anna.button("Deny", within=anna.asks).tap()
+        await expect(hint).to_have_text("Choose an answer, or type your own.")
+        await expect(keys).to_have_count(0)
+        await anna.page.get_by_role("banner").get_by_role("button", name="Sessions", exact=True).tap()
+        row = anna.page.locator(f"#nav li[data-id='{other.session_id}']")
+        await expect(row.locator("time")).to_be_visible()
+        await row.get_by_role("button", name="Actions for Another").tap()
+        await anna.page.get_by_role("menuitem", name="Pin").tap()
+        await expect(anna.page.locator("#nav").get_by_role("list", name="Pinned")).to_contain_text("Another")
+        await anna.page.goto(f"{anna.origin}/#/{session.workspace.rpartition('/')[2]}")
+        await expect(anna.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
+        await expect(keys).to_have_count(0)
+
+
 async def test_f3_at_768_the_sessions_leave_the_width_to_the_conversation_and_code_shows_that_it_scrolls(
     chromium: Browser, site: Site
 ) -> None:
@@ -111,6 +139,9 @@ async def test_f3_without_its_server_the_page_says_so_and_shows_nobody_as_presen
         await expect(banner).to_contain_text("longboat web")
         await expect(present).to_be_hidden()
         await expect(listed).to_be_hidden()
+        await anna.say("/summarize")
+        await expect(anna.page.locator("#polite")).to_have_text("Cannot reach the server.")
+        await expect(anna.toasts).to_be_empty()  # the banner says it
         await wire.mend()
         await anna.live()
         await expect(banner).to_be_hidden()

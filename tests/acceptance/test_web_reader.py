@@ -125,14 +125,14 @@ async def test_f3_a_prompt_that_is_refused_is_told_with_the_reason_and_the_focus
         await anna.page.route("**/agent", refuse)
         for number, (name, typed) in enumerate((("Discard", ""), ("Edit", "precious")), 1):
             await anna.say("precious")
-            await hears(anna, "toasts", *["It is too large."] * number)
+            await hears(anna, "polite", *["Not sent. It is too large."] * number)
             refused = anna.page.locator(".outgoing > li.refused")
             await anna.button(name, within=refused).focus()
             await anna.page.keyboard.press("Enter")
             await expect(refused).to_have_count(0)
             await expect(anna.prompt).to_be_focused()
             await expect(anna.prompt).to_have_value(typed)
-        assert (await told(anna, "polite"), await told(anna, "assertive")) == ([], [])
+        assert (await told(anna, "toasts"), await told(anna, "assertive")) == ([], [])  # it stands at the prompt
 
 
 async def test_f3_a_dialog_gives_the_focus_back_however_it_is_closed(chromium: Browser, site: Site) -> None:

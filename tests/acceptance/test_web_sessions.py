@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from browser import MARKS, NARROW, WIDE, Tab, call, open_tab
-from imported import imported, text, turn
+from imported import called, imported, text, turn
 from playwright.async_api import Browser, Locator, expect
 from processes import Site
 from sessions import SessionClient
@@ -80,6 +80,20 @@ async def test_f3_what_was_said_is_found_and_opens_at_its_message(chromium: Brow
         await expect(tab.title).to_have_text("Elsewhere")
         await tab.live()
         assert elsewhere.workspace.rpartition("/")[2] in tab.page.url
+
+
+async def test_a_hit_in_the_text_of_a_question_opens_at_it(chromium: Browser, site: Site) -> None:
+    beside = await site.session(site.project("asked-once"))
+    asking, answered = called("c1", "question", {"text": "Which lighthouse keeper?", "choices": ["Ida", "Joe"]}, "Ida")
+    rows = [("user", text("Ask me")), ("assistant", [*text("Tall words.\n\n" * 60), *asking]), ("tool", answered)]
+    await imported(
+        beside, "Keepers", [{"run_id": "r1", "client_id": "anna", "prompt": text("Ask me"), "messages": rows}]
+    )
+    async with open_tab(chromium, site, beside) as tab:
+        await tab.page.get_by_role("searchbox", name="Search sessions").fill("lighthouse")
+        await results(tab).get_by_role("link").click()
+        await expect(tab.title).to_have_text("Keepers")
+        await expect(tab.transcript.locator("p.said")).to_be_in_viewport()
 
 
 async def test_f3_a_search_without_a_hit_and_one_for_nothing(chromium: Browser, site: Site) -> None:

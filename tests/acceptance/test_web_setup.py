@@ -163,3 +163,8 @@ async def test_a_prompt_that_nobody_can_answer_fails_once(chromium: Browser) -> 
         await expect(tab.transcript.get_by_text("hello?")).to_be_visible()
         await expect(tab.transcript.get_by_text("No model is configured.")).to_have_count(1)
         await expect(tab.toasts).to_be_empty()
+        end = tab.transcript.locator(".finish")
+        await expect(end.locator("code")).to_have_text("longboat connect")
+        await expect(end).not_to_contain_text("`")
+        await tab.button("Connect a model", within=end).click()
+        await expect(tab.page.get_by_role("dialog", name="Connect a provider")).to_be_visible()

@@ -69,7 +69,8 @@ async def test_notices_of_retries_go_when_the_answer_comes(chromium: Browser, si
     async with open_tab(chromium, site, session) as anna:
         notices = anna.transcript.locator(".notice")
         await anna.say("[[retried]]")
-        await expect(notices.last).to_contain_text("Retrying")
+        await expect(notices.last).to_contain_text("(3 of")
+        await expect(notices).to_have_count(1)
         before.open()
         await anna.sees("Here it")
         await expect(notices).to_have_count(0)

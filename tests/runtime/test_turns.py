@@ -112,7 +112,12 @@ async def test_an_error_in_mid_stream_keeps_what_was_streamed(tmp_path: Path) ->
         assert answer.parts == (
             TextPart(text="so far"),
             ToolCallPart(id="c1", name="look", input="{}", finished=True),
-            FinishPart(reason=FinishReason.ERROR, title="Quota used up", detail="Your account is out of credit."),
+            FinishPart(
+                reason=FinishReason.ERROR,
+                title="Quota used up",
+                detail="Your account is out of credit.",
+                code="model_error",
+            ),
         )
         assert [(part.tool_call_id, part.is_error) for part in results([tool])] == [("c1", True)]
         notices = [e for e in running.watcher.of("agent_event") if e.type is AgentEventType.ERROR]

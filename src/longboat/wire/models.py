@@ -129,6 +129,8 @@ class FinishPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="finish
     reason: FinishReason
     title: str = ""
     detail: str = ""
+    code: str = ""
+    """Of the error, for programs."""
 
 
 Part = TextPart | ReasoningPart | ToolCallPart | ToolResultPart | FilePart | FinishPart

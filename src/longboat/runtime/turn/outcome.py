@@ -90,6 +90,7 @@ def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) ->
         return Outcome.END_TURN, FinishPart(reason=_FINISH[task.result()])
     if stop is not None:
         return outcome_of_stop(stop)
+    code = error.code if isinstance(error, LongboatError) else ""
     match error:
         case ModelError():
             title, detail = error.title, error.message
@@ -100,7 +101,8 @@ def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) ->
         case _:
             log_failure("turn failed", run, error)
             title, detail = FAILED, f"{type(error).__name__}. See the server's log for details."
-    return Outcome.ERROR, FinishPart(reason=FinishReason.ERROR, title=encodable(title), detail=encodable(detail))
+    finish = FinishPart(reason=FinishReason.ERROR, title=encodable(title), detail=encodable(detail), code=code)
+    return Outcome.ERROR, finish
 
 
 def log_failure(what: str, run: Run, error: BaseException | None = None) -> None:

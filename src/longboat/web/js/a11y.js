@@ -1,5 +1,6 @@
 // Keyboard and screen reader support: announcements, lists with arrow keys, drawers that Escape closes.
 
+import { Unreachable } from './api.js';
 import { byId, h } from './dom.js';
 
 /** Announced at the next pause. Never used for each word of an answer. */
@@ -80,6 +81,12 @@ export function toast(text, kind = 'info', action = null) {
   if (action) box.append(h('button', { type: 'button', class: 'small', onclick: run }, action.label));
   byId('toasts').append(box);
   leave();
+}
+
+/** Why something failed. While the banner says that the server is away, no toast repeats it. */
+export function toastError(error) {
+  if (error instanceof Unreachable && byId('banner')?.hidden === false) return say(error.message);
+  return toast(error.message, 'error');
 }
 
 const SHOWN_MS = { info: 5000, error: 9000 };

@@ -4,7 +4,7 @@
 
 import { say } from './a11y.js';
 import { answerText, isPermission } from './asks.js';
-import { h } from './dom.js';
+import { h, isTouch } from './dom.js';
 import { oneLine, plain } from './format.js';
 import { hasGrant, isOnlyWide } from './permission.js';
 
@@ -87,6 +87,7 @@ export class Answering {
 
   effect(ask) {
     const { draft } = this;
+    if (!draft && isTouch()) return touchHint(ask);
     if (!draft && ask.danger) return 'Press d to deny; or type what to do instead.'; // its card says how to allow it
     if (!draft) return keyHint(ask, isPermission(ask) ? 'type what to do instead' : 'type your answer');
     if (!isPermission(ask)) return `Enter answers the question with “${oneLine(plain(textsOf(ask, draft).join(', ')), 60)}”.`;
@@ -233,6 +234,11 @@ function textsOf(ask, text) {
   const numbers = ask.multiple ? text.split(',').map((piece) => piece.trim()) : [text];
   const choices = numbers.map((number) => (/^[1-9][0-9]?$/.test(number) ? ask.choices[Number(number) - 1] : undefined));
   return choices.every((choice) => choice !== undefined) ? [...new Set(choices)] : [text];
+}
+
+function touchHint(ask) {
+  if (isPermission(ask)) return 'Choose an answer, or type what to do instead.';
+  return ask.choices.length ? 'Choose an answer, or type your own.' : 'Type your answer.';
 }
 
 /** How single keys answer a request, with what can be done instead. */

@@ -31,15 +31,16 @@ let name = '';
 const NOT_HERE =
   'The workspace in this link is not on this server. The link may belong to another server, or may be incomplete. Choose a workspace below, or open a directory.';
 
-/** #/workspace/session/message?name=…, #/workspace/session/changes or #/inbox/item */
+/** #/workspace/session/message?find=words, #/workspace/session/changes or #/inbox/item; with ?name=… at the start */
 function address() {
-  const [path] = location.hash.replace(/^#\/?/, '').split('?');
+  const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   const [workspace_id, session_id, rest] = path.split('/').map(decoded);
   const isReview = rest === 'changes';
   return {
     workspace_id: workspace_id || null,
     session_id: session_id || null,
     message_id: (!isReview && rest) || null,
+    words: new URLSearchParams(query).get('find') ?? '',
     isReview,
   };
 }
@@ -57,9 +58,9 @@ function decoded(text) {
 /** The name that `longboat web` put into the address. Removed from it, so that the link can be shared. */
 function suggestedName() {
   const [path, rest] = location.hash.split('?');
-  if (rest === undefined) return null;
-  history.replaceState(null, '', path);
-  return new URLSearchParams(rest).get('name');
+  const suggested = new URLSearchParams(rest).get('name');
+  if (suggested !== null) history.replaceState(null, '', path);
+  return suggested;
 }
 
 function go(workspace_id, session_id = null) {
@@ -69,13 +70,13 @@ function go(workspace_id, session_id = null) {
 }
 
 function route() {
-  const { workspace_id, session_id, message_id, isReview } = address();
+  const { workspace_id, session_id, message_id, words, isReview } = address();
   Object.values(drawers).forEach((drawer) => drawer.set(false));
   if (workspace_id === 'inbox') return showInbox(session_id);
   place = location.hash;
   if (!workspace_id) return choose();
   if (desk?.workspace.id !== workspace_id) open(workspace_id);
-  desk.show(session_id, message_id);
+  desk.show(session_id, message_id, words);
   desk.showReview(isReview);
   lookAt();
 }

@@ -1,6 +1,6 @@
 // Pending permissions and questions as cards, until someone answers.
 
-import { alertTo, say, toast } from './a11y.js';
+import { alertTo, say, toastError } from './a11y.js';
 import { Refused } from './api.js';
 import { h } from './dom.js';
 import { oneLine, plain } from './format.js';
@@ -68,7 +68,7 @@ export class Asks {
   }
 
   /** Answers a permission with the body of the request, a question with its texts. A refusal goes to `tell`. */
-  async reply(ask, answer, tell = (error) => toast(error.message, 'error')) {
+  async reply(ask, answer, tell = toastError) {
     const card = this.cards.get(ask.id);
     if (!card) return false; // settled in the meantime
     card.hadFocus = card.contains(document.activeElement); // an inert card loses the focus

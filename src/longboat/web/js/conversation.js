@@ -242,6 +242,7 @@ export class Conversation {
       subAgent: compact ? null : (call_id) => this.children?.place(call_id),
       openFile: (path) => preview(this.workspace, path, (text) => this.composer.insert(text)),
       actions: compact ? null : (message) => this.does.of(message),
+      connect: compact ? null : () => this.welcome.connect(),
       retry: compact ? null : (message) => this.does.canRetry(message) && (() => this.does.retry(message)),
     };
   }
@@ -328,7 +329,9 @@ export class Conversation {
   }
 
   onItsWay(kind, entry) {
-    if (kind === 'refused') toast(entry.problem, 'error');
+    // Of this session, the reason is shown at the prompt.
+    if (kind === 'refused' && entry.session_id === this.session_id) say(`Not sent. ${entry.problem}`);
+    else if (kind === 'refused') toast(entry.problem, 'error');
     else if (kind === 'made' && !this.session_id && entry.place === this.place) this.moveTo(entry);
   }
 

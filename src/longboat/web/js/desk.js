@@ -63,17 +63,17 @@ export class Desk {
     });
   }
 
-  /** `message_id`: the message to jump to. */
-  show(session_id, message_id = null) {
+  /** `message_id`: the message to jump to, and the words to find in it. */
+  show(session_id, message_id = null, words = '') {
     if (!this.shown || session_id !== this.session_id) this.turnTo(session_id);
     else if (!message_id) this.conversation.composer.arrive();
-    if (message_id) this.jump(message_id);
+    if (message_id) this.jump(message_id, words);
   }
 
-  async jump(message_id) {
+  async jump(message_id, words) {
     await this.showing;
     const { transcript } = this.conversation;
-    if (transcript && !(await jumpTo(transcript, message_id)) && !transcript.closed)
+    if (transcript && !(await jumpTo(transcript, message_id, words)) && !transcript.closed)
       toast('This message is no longer in the session.');
   }
 

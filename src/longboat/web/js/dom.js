@@ -1,5 +1,7 @@
 // Creates elements without parsing markup: text from outside always becomes a text node.
 
+import { plain } from './format.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** Creates an element. Keys that start with "on" are listeners, `data` is the dataset; null children are skipped. */
@@ -34,6 +36,16 @@ export function replace(element, ...children) {
   add(element, children);
   return element;
 }
+
+/** Text whose `commands` are shown as code. */
+export function withCode(text) {
+  return plain(text)
+    .split(/`([^`\n]+)`/)
+    .map((piece, index) => (index % 2 ? h('code', {}, piece) : piece));
+}
+
+/** Whether people use fingers here: then keys are not mentioned. The style sheets use the same condition. */
+export const isTouch = () => matchMedia('(max-width: 760px), (pointer: coarse)').matches;
 
 export const byId = (id) => document.getElementById(id);
 

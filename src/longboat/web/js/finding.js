@@ -136,7 +136,7 @@ export class Finder {
     this.at = id;
     const row = this.transcript.reveal(id);
     row?.classList.add('found');
-    if (row) this.unfold(row);
+    if (row) unfold(this.transcript, id, this.words);
     this.tell(Boolean(this.transcript.history.older));
     this.mark();
     this.scrollTo(row);
@@ -146,20 +146,6 @@ export class Finder {
     this.transcript?.rows.querySelector('.found')?.classList.remove('found');
   }
 
-  /** Opens the parts of a message that contain the words. */
-  unfold(row) {
-    const view = this.transcript.views.get(this.at);
-    const { results } = this.transcript.history;
-    view.message.parts.forEach((part, index) => {
-      const content = part.type === 'tool_call' ? results.get(part.id)?.part.content : '';
-      if (part.type === 'text' || !(holds(wordsOf(part), this.words) || holds(content, this.words))) return;
-      view.views[index].card?.group?.set(true);
-      const box = view.views[index].element;
-      if (box.matches('details')) box.open = true;
-    });
-    return row;
-  }
-
   /** Marks the words in all rows on the screen. */
   mark() {
     if (!this.isOpen || !globalThis.Highlight) return;
@@ -167,13 +153,28 @@ export class Finder {
     CSS.highlights.set('found', new Highlight(...ranges));
   }
 
-  /** Puts the first mark of the row into view, or the row itself. */
   scrollTo(row) {
-    if (!row) return;
-    const [first] = rangesIn(row, this.words);
-    const place = (first ?? row).getBoundingClientRect();
-    this.transcript.center(place);
+    if (row) centerAt(this.transcript, row, this.words);
   }
+}
+
+/** Puts the first of the words in a row into view, or the row itself. */
+export function centerAt(transcript, row, words) {
+  const [first] = words ? rangesIn(row, words) : [];
+  transcript.center((first ?? row).getBoundingClientRect());
+}
+
+/** Opens the parts of a message that contain the words. */
+export function unfold(transcript, id, words) {
+  const view = transcript.views.get(id);
+  const { results } = transcript.history;
+  view.message.parts.forEach((part, index) => {
+    const content = part.type === 'tool_call' ? results.get(part.id)?.part.content : '';
+    if (part.type === 'text' || !(holds(wordsOf(part), words) || holds(content, words))) return;
+    view.views[index].card?.group?.set(true);
+    const box = view.views[index].element;
+    if (box.matches('details')) box.open = true;
+  });
 }
 
 const holds = (text, words) => Boolean(text) && text.toLowerCase().includes(words);

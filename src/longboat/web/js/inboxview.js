@@ -1,10 +1,10 @@
 // The inbox on the screen: one entry for each item, what waits for an answer first, with the buttons to answer in place.
 
-import { say, toast } from './a11y.js';
+import { say, toastError } from './a11y.js';
 import { keyHint } from './answering.js';
 import { Workspace } from './api.js';
 import { Asks } from './asks.js';
-import { byId, h, icon, replace } from './dom.js';
+import { byId, h, icon, replace, withCode } from './dom.js';
 import { base, exactly, oneLine, plain, plural, when } from './format.js';
 import { InboxKeys } from './inboxkeys.js';
 import { Mirror } from './mirror.js';
@@ -126,7 +126,7 @@ export class InboxView {
       say('All marked as seen.');
       byId('inbox-title')?.focus();
     } catch (error) {
-      toast(error.message, 'error');
+      toastError(error);
     }
   }
 
@@ -135,7 +135,7 @@ export class InboxView {
     try {
       await this.inbox.more();
     } catch (error) {
-      toast(error.message, 'error');
+      toastError(error);
     } finally {
       this.more.disabled = false;
     }
@@ -162,7 +162,7 @@ function heading(item, see) {
 /** What is below the heading: the card to answer with, or what the run was about. */
 function newEntry(item, client_id) {
   if (item.kind !== 'permission' && item.kind !== 'question') {
-    const error = item.error && h('p', { class: 'wrong' }, oneLine(plain(item.error), 300));
+    const error = item.error && h('p', { class: 'wrong' }, withCode(oneLine(item.error, 300)));
     const text = item.text !== item.session_title && h('p', { class: 'quiet' }, oneLine(plain(item.text), 300));
     return { body: h('div', { class: 'inbox-body' }, error, text), close: () => {} };
   }

@@ -1,6 +1,6 @@
 // Background commands of the workspace: their output, and a button to stop them.
 
-import { toast } from './a11y.js';
+import { toastError } from './a11y.js';
 import { h, iconButton, replace } from './dom.js';
 import { oneLine, plain, seconds } from './format.js';
 
@@ -51,7 +51,7 @@ export class Jobs {
         output.textContent = plain((await this.workspace.job(job.id)).text) || 'No output.';
         output.hidden = false;
       } catch (error) {
-        toast(error.message, 'error');
+        toastError(error);
       }
     };
     return h(
@@ -72,7 +72,7 @@ export class Jobs {
         iconButton('file', 'Show output', read),
         running &&
           iconButton('stop', 'Kill', () =>
-            this.workspace.killJob(job.id).catch((error) => toast(error.message, 'error')),
+            this.workspace.killJob(job.id).catch(toastError),
           ),
       ),
       output,

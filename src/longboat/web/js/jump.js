@@ -1,12 +1,14 @@
 // Jump to one message of a transcript, however far up it is.
 
+import { centerAt, unfold } from './finding.js';
+
 const AROUND = 30; // rows above and below it
 const SHOWN_MS = 2_500;
 const AGAIN_MS = 50;
 const MOST_FAILURES = 100;
 
-/** False if the message is not in the transcript: it was undone, or never there. */
-export async function jumpTo(transcript, id) {
+/** To the words in the message, if any are given. False if it is not in the transcript: undone, or never there. */
+export async function jumpTo(transcript, id, words = '') {
   const { history } = transcript;
   await history.loading?.catch(() => {});
   for (let failures = 0; failures < MOST_FAILURES && !transcript.closed && !history.byId.has(id) && history.older; ) {
@@ -19,7 +21,9 @@ export async function jumpTo(transcript, id) {
   transcript.pinned = false;
   transcript.arrange(place - AROUND, place + AROUND);
   const row = transcript.views.get(id).element;
-  row.scrollIntoView({ block: 'center' });
+  const sought = words.toLowerCase();
+  if (sought) unfold(transcript, id, sought);
+  centerAt(transcript, row, sought);
   transcript.remember();
   transcript.tellNewest();
   row.tabIndex = -1;

@@ -1,7 +1,7 @@
 // One message: author, time and parts. A part that only grew is extended, not drawn again.
 
 import { copied, markCopied, textOf } from './copying.js';
-import { h, icon, iconButton, replace } from './dom.js';
+import { h, icon, iconButton, replace, withCode } from './dom.js';
 import { bytes, exactly, plain, when } from './format.js';
 import { Tail } from './livetext.js';
 import { menu } from './menu.js';
@@ -184,6 +184,9 @@ const ENDS = {
   limit: 'Stopped at a limit',
 };
 
+/** Failures that another key or model mends: the codes of the server's errors. */
+const NO_MODEL = new Set(['model_not_configured', 'model_not_found', 'auth']);
+
 function finish(story) {
   const element = h('p', { class: 'finish' });
   return {
@@ -192,10 +195,15 @@ function finish(story) {
       element.hidden = part.reason === 'end_turn';
       element.dataset.reason = part.reason;
       const [label, detail] = endOf(part, story);
-      const words = h('span', {}, h('strong', {}, plain(label)), plain(detail));
-      const retry = story.retry?.(message);
+      const words = h('span', {}, h('strong', {}, plain(label)), withCode(detail));
+      const button = (name, run) => run && h('button', { type: 'button', class: 'small', onclick: run }, name);
       const hadFocus = element.contains(document.activeElement);
-      replace(element, words, retry && h('button', { type: 'button', class: 'small', onclick: retry }, 'Retry'));
+      replace(
+        element,
+        words,
+        button('Connect a model', NO_MODEL.has(part.code) && story.connect),
+        button('Retry', story.retry?.(message)),
+      );
       if (hadFocus) element.querySelector('button')?.focus();
     },
   };

@@ -172,7 +172,9 @@ const HANDLERS = {
   agent_event(mirror, _, payload) {
     if (payload.type === 'agent_finished') return;
     const told = mirror.notices.get(payload.session_id) ?? [];
-    mirror.notices.set(payload.session_id, [...told, payload].slice(-MOST_NOTICES));
+    // A wait has one notice: the next attempt replaces the last one.
+    const others = PASSING.has(payload.type) ? told.filter((notice) => !PASSING.has(notice.type)) : told;
+    mirror.notices.set(payload.session_id, [...others, payload].slice(-MOST_NOTICES));
     mirror.tell('notices', payload);
   },
   permission_request: ask('permissions'),

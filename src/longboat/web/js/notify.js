@@ -1,7 +1,7 @@
 // Notifications, if turned on: by the server's pushes where the browser has them, else by this page while it is hidden.
 // A click leads to the item in the inbox.
 
-import { toast } from './a11y.js';
+import { toast, toastError } from './a11y.js';
 import { server } from './api.js';
 import { byId, h, icon } from './dom.js';
 import { oneLine, plain } from './format.js';
@@ -84,7 +84,7 @@ async function toggle() {
     else if ((await Notification.requestPermission()) === 'granted') await turnOn();
     else toast('Notifications are blocked for this page. Allow them in the browser’s settings.', 'error');
   } catch (error) {
-    toast(error.message, 'error');
+    toastError(error);
   }
   for (const redraw of redraws) redraw();
 }

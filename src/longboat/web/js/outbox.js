@@ -2,6 +2,7 @@
 // order. Knows storage and delivery; must not know how they are drawn.
 
 import { newId, Refused, server } from './api.js';
+import { exactly } from './format.js';
 import { keep, keys, PREFIX, recall } from './storage.js';
 
 const FIRST_WAIT_MS = 500;
@@ -57,7 +58,7 @@ export class Outbox {
       const problem = `These attachments were too large to keep in the browser: ${files}. Choose Edit to attach them again.`;
       this.save({ ...entry, problem });
     } else if (Date.now() - entry.number > STALE_MS && !entry.problem)
-      this.save({ ...entry, problem: `You wrote this on ${new Date(entry.number).toLocaleString()}. Send it now?` });
+      this.save({ ...entry, problem: `You wrote this on ${exactly(entry.number)}. Send it now?` });
   }
 
   // Entries

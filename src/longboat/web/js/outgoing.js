@@ -1,6 +1,6 @@
 // The unsent prompts of a session at the end of its transcript: those that are waiting, and those that were refused.
 
-import { h } from './dom.js';
+import { h, withCode } from './dom.js';
 import { oneLine, plain } from './format.js';
 
 const FLASH_MS = 250; // do not show what is delivered at once
@@ -56,7 +56,7 @@ export class Outgoing {
       { class: 'refused', data: { run: entry.run_id } },
       h('div', { class: 'said' }, entry.text),
       files,
-      h('p', { class: 'why' }, h('strong', {}, 'Not sent.'), ` ${plain(entry.problem)}`),
+      h('p', { class: 'why' }, h('strong', {}, 'Not sent.'), ' ', withCode(entry.problem)),
       h(
         'div',
         { class: 'buttons' },

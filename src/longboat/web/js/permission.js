@@ -5,6 +5,8 @@ import { h } from './dom.js';
 import { plain } from './format.js';
 import { splitDiff } from './toolinput.js';
 
+const NEEDS_APPROVAL = 'needs approval'; // as the server says it of a part
+
 /** The content of the card. `send(body)` answers. */
 export function permissionCard(ask, send) {
   const wide = h('input', { type: 'checkbox', id: `wide-${ask.id}` });
@@ -28,7 +30,7 @@ export function permissionCard(ask, send) {
       command ? commandText(ask) : detail(ask),
       ask.danger &&
         h('p', { class: 'why-danger' }, h('strong', {}, h('span', { 'aria-hidden': 'true' }, '⚠ '), 'Dangerous. '), plain(ask.danger)),
-      (!ask.danger || !command) && ask.why && h('p', { class: 'quiet' }, plain(ask.why)),
+      (command ? !ask.danger && hasReason(ask) : ask.why) && h('p', { class: 'quiet' }, plain(ask.why)),
       command && partsOf(ask),
       grant(ask, rules, wide),
       ask.danger && h('p', { class: 'how' }, 'To allow this once, type yes and press Enter, or use a button. No single key allows it.'),
@@ -37,6 +39,9 @@ export function permissionCard(ask, send) {
     ],
   };
 }
+
+/** Whether there is more to say of a command than that no rule allows it. Then its sentence would only repeat it. */
+const hasReason = (ask) => ask.parts.some(({ why }) => why && why !== NEEDS_APPROVAL);
 
 export const hasGrant = (ask) => ask.grant.length + ask.wide.length > 0;
 /** Whether no rule can name exactly this call. */

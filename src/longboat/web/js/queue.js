@@ -1,6 +1,6 @@
 // The waiting prompts of the session, from everyone: to edit, delete, or add to the running turn.
 
-import { toast } from './a11y.js';
+import { toastError } from './a11y.js';
 import { confirmed } from './dialog.js';
 import { h, icon, perFrame } from './dom.js';
 import { oneLine, plain, plural } from './format.js';
@@ -143,7 +143,7 @@ export class Queue {
     try {
       await work;
     } catch (error) {
-      toast(error.message, 'error');
+      toastError(error);
     }
   }
 }

@@ -1,6 +1,6 @@
 // The review of a session's changes, over the whole width: all files below each other, with undo and comments.
 
-import { roving, say, toast } from './a11y.js';
+import { roving, say, toast, toastError } from './a11y.js';
 import { numbers, total } from './changes.js';
 import { confirmed } from './dialog.js';
 import { hasRoom, isSplit, setSplit, splitButton } from './diff.js';
@@ -314,7 +314,7 @@ export class Review {
       if (done.file) this.loaded.set(file.path, done.file);
       say(`Undone: ${name}.`);
     } catch (error) {
-      toast(error.message, 'error');
+      toastError(error);
     }
     await this.load();
     this.element.focus();

@@ -78,7 +78,7 @@ export class SearchResults {
       {},
       h(
         'a',
-        { href: `#/${address}` },
+        { href: `#/${address}${firstMatch(hit)}` },
         h(
           'span',
           { class: 'hit-head' },
@@ -95,6 +95,13 @@ export class SearchResults {
       ),
     );
   }
+}
+
+/** The first matching words, for the address: the message is opened at them. */
+function firstMatch({ message_id, snippet }) {
+  const [first] = snippet.matches;
+  if (!message_id || !first) return '';
+  return `?${new URLSearchParams({ find: Array.from(snippet.text).slice(...first).join('') })}`;
 }
 
 /** The snippet as text nodes, its matches as marks. The server counts code points. */

@@ -1,6 +1,6 @@
 // What people can do with a session and its messages: copy, fork, edit and resend, retry, expand.
 
-import { toast } from './a11y.js';
+import { toast, toastError } from './a11y.js';
 import { copied, textOf } from './copying.js';
 import { reviewPath } from './review.js';
 
@@ -162,7 +162,7 @@ export class SessionActions {
     try {
       return (await work) ?? true;
     } catch (error) {
-      toast(error.message, 'error');
+      toastError(error);
       return null;
     }
   }

@@ -1,6 +1,6 @@
 // The list of sessions: pinned ones, then by day of last use; searchable by title and by what was said; each with a menu.
 
-import { roving, toast } from './a11y.js';
+import { roving, toast, toastError } from './a11y.js';
 import { asked, confirmed } from './dialog.js';
 import { byDay } from './days.js';
 import { h, icon, perFrame, replace } from './dom.js';
@@ -254,7 +254,7 @@ export class Sessions {
     try {
       return await work;
     } catch (error) {
-      toast(error.message, 'error');
+      toastError(error);
       return null;
     }
   }

@@ -1,8 +1,7 @@
 // The transcript on the screen: a window of at most MOST_ROWS messages that moves over the history as you scroll.
 // So a long session costs no more than its window.
 
-import { h, icon, perFrame } from './dom.js';
-import { plain } from './format.js';
+import { h, icon, perFrame, withCode } from './dom.js';
 import { MessageView } from './message.js';
 import { ToolGroups } from './toolgroups.js';
 
@@ -423,7 +422,7 @@ export class Transcript {
           { class: `notice ${notice.type}` },
           h('strong', {}, TITLES[notice.type] ?? notice.type),
           ' ',
-          plain([notice.message, notice.detail].filter(Boolean).join(' — ')),
+          withCode([notice.message, notice.detail].filter(Boolean).join(' — ')),
         ),
       ),
     );

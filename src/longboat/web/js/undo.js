@@ -15,7 +15,7 @@ export class Undo {
     this.view = view;
     this.text = h('span', {});
     this.button = h('button', { type: 'button', class: 'small', onclick: () => this.redo() }, 'Redo');
-    this.element = h('p', { class: 'notice undone', role: 'status', hidden: true }, this.text, this.button);
+    this.element = h('p', { class: 'undone', role: 'status', hidden: true }, this.text, this.button);
     this.count = 0;
   }
 

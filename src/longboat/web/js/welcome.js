@@ -1,6 +1,6 @@
 // Shown instead of a transcript: model, directory and branch, what to try, recent sessions and keys; or what is missing.
 
-import { h, replace } from './dom.js';
+import { h, replace, withCode } from './dom.js';
 import { plain, price, tokens, when } from './format.js';
 import { openSetup } from './setup.js';
 
@@ -100,13 +100,6 @@ export class Welcome {
   async connect() {
     if (await openSetup()) this.look();
   }
-}
-
-/** Text whose `commands` are shown as code. */
-function withCode(text) {
-  return plain(text)
-    .split(/`([^`]+)`/)
-    .map((piece, index) => (index % 2 ? h('code', {}, piece) : piece));
 }
 
 function fact(name, value) {
