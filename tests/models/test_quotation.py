@@ -21,9 +21,15 @@ def test_key_headers_and_what_a_url_carries_are_secrets_and_the_longest_goes_fir
     assert quote_error(f"{KEY}-longer or {KEY}", found, limit=100) == "*** or ***"
 
 
-def test_a_stand_in_for_a_key_and_a_broken_url_hide_nothing() -> None:
-    assert secrets_of("x", {}, "http://[broken") == ()
-    assert secrets_of(None, {}, None) == ()
+def test_a_short_key_is_hidden_where_it_is_quoted_and_garbles_nothing_else() -> None:
+    said = "Incorrect API key provided: x1. You sent 'x1' in api_key=x1; x1 is no model, nor is x10 or: x1-large"
+    hidden = "Incorrect API key provided: ***. You sent '***' in api_key=***; x1 is no model, nor is x10 or: x1-large"
+    assert quote_error(said, secrets_of("x1", {}, None), limit=200) == hidden
+
+
+def test_without_secrets_nothing_is_hidden() -> None:
+    assert secrets_of(None, {}, "http://[broken") == ()
+    assert secrets_of("", {"X-Empty": " "}, None) == ()
 
 
 def test_advice_begins_a_sentence_of_its_own() -> None:

@@ -7,7 +7,7 @@ from tui_sessions import NOON, Sessions
 from tui_stage import WHEN, Stage, drawn, picture
 
 from longboat.errors import BadInput
-from longboat.tui.dialogs.sessions import OpenSession, SessionList, last_words
+from longboat.tui.dialogs.sessions import OpenSession, SessionList, ShowElsewhere, last_words
 from longboat.tui.panels.todos import ClientsPanel
 from longboat.wire.models import ClientInfo, Message, Role, Session, TextPart, ToolResultPart
 from longboat.wire.search import SearchHit, Snippet
@@ -61,6 +61,31 @@ async def test_what_was_said_is_found_below_the_titles_and_opens_at_its_message(
         assert "a title" not in shown, "a title that matches is among the sessions"
         await pilot.press("down", "enter")
         assert app.results == [OpenSession(session_id="ses_0001", message_id="m1")]
+
+
+async def test_what_was_said_in_other_directories_comes_last_and_names_its_directory() -> None:
+    app = Stage()
+    async with app.run_test(size=(100, 30)) as pilot:
+        other = {"workspace_id": "wsp_2", "workspace_path": "/src/other"}
+        said = [
+            hit("here the keel", (9, 13)),
+            msgspec.structs.replace(hit("there the keel", (10, 14)), **other),
+            msgspec.structs.replace(hit("keel", title="keel", message_id=None), role=None, **other),
+        ]
+        await app.open(pilot, dialog(Sessions(1), *said, workspace_id="wsp_1"))
+        await pilot.press(*"keel")
+        await app.settled(pilot)
+        lines = [" ".join(line.strip(" │▊▎┃").split()) for line in picture(app).splitlines()]
+        at = lines.index("In messages")
+        assert [line.removeprefix("now ") for line in lines[at : at + 7] if line] == [
+            "In messages",
+            "The keel prompt: here the keel",
+            "In other directories",
+            "other: The keel prompt: there the keel",
+            "other: keel title: keel",
+        ]
+        await pilot.press("down", "enter")
+        assert app.results == [ShowElsewhere(session_id="ses_0001", workspace_path="/src/other")]
 
 
 async def test_only_what_was_said_matches() -> None:

@@ -225,6 +225,43 @@ async def test_search_finds_what_was_not_loaded_and_shows_it(tmp_path: Path, siz
             await deck.until(lambda: "Answer 399" in deck.screen and deck.app.view.at_end)
 
 
+async def test_a_message_found_in_the_list_of_sessions_is_shown_however_old_it_is(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
+        session_id = await imported(port, 400)
+        async with aboard(port, size=(120, 40)) as deck:
+            await deck.pilot.press("ctrl+s")
+            await deck.until(lambda: "400 messages" in deck.screen)
+            await deck.pilot.press(*"prompt 114")
+            await deck.until(lambda: "prompt: prompt 114" in deck.screen)
+            await deck.pilot.press("enter")
+            await deck.until(lambda: deck.app.message_bar.selected is not None and "prompt 114\n" in f"{_rows(deck)}\n")
+            assert deck.app.desk.session_id == session_id
+            await deck.pilot.press("escape")
+            await deck.pilot.press("ctrl+s")
+            await deck.until(lambda: "400 messages" in deck.screen)
+            await deck.pilot.press(*"prompt 302")
+            await deck.until(lambda: "prompt: prompt 302" in deck.screen)
+            await deck.pilot.press("enter")
+            await deck.until(lambda: "prompt 302\n" in f"{_rows(deck)}\n" and len(deck.app.screen_stack) == 1)
+
+
+async def test_a_message_found_in_another_directory_is_told_with_the_command_that_opens_it(tmp_path: Path) -> None:
+    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
+        other = tmp_path / "other"
+        other.mkdir()
+        async with Client(socket=port.socket, client_id="maker") as client:
+            workspace = (await client.join(other)).id
+            session_id = (await client.import_session(workspace, long_session(4))).id
+        async with aboard(port, size=(140, 40)) as deck:
+            await deck.pilot.press("ctrl+s")
+            await deck.until(lambda: "No matching sessions." in deck.screen)
+            await deck.pilot.press(*"prompt 2")
+            await deck.until(lambda: "In other directories" in deck.screen)
+            await deck.pilot.press("enter")
+            await deck.until(lambda: f"longboat -s {session_id}" in " ".join(deck.screen.split()))
+            assert deck.app.desk.session_id is None
+
+
 def _rows(deck: Deck) -> str:
     return "\n".join(line.text[: deck.app.view.size.width].strip() for line in deck.lines)
 

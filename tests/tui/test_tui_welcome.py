@@ -111,6 +111,8 @@ async def test_without_a_model_it_says_so_for_as_long_as_that_is_so_and_once(tmp
         problem = " ".join((deck.app.models.problem or "").split()[:4]) if deck.app.models else ""
         assert shown.count(problem) == 1
         assert list(deck.app._notifications) == []
+        assert deck.app.welcome_read.suggestions
+        assert "Try" not in shown, "nobody would answer it"
 
 
 @pytest.mark.parametrize("group", range(len(terminal_attacks.GROUPS)))

@@ -4,11 +4,13 @@ Some servers quote the key or a header. The order matters: shortening first coul
 recognized.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-_SHORTEST_SECRET = 4
-"""A shorter "key" is a stand-in for servers that want none; hiding each "x" would only garble messages."""
+_SHORT = 4
+"""A shorter "key" is mostly a stand-in for servers that want none. It is hidden only where it is quoted: hiding each
+"x" would garble messages."""
 
 
 def secrets_of(api_key: str | None, headers: Mapping[str, str], base_url: str | None) -> tuple[str, ...]:
@@ -17,7 +19,7 @@ def secrets_of(api_key: str | None, headers: Mapping[str, str], base_url: str | 
     found = [api_key or "", *headers.values(), *_in_url(base_url or "")]
     found += [value.removeprefix("Bearer ") for value in headers.values()]
     plain = {text.strip() for text in found}
-    return tuple(sorted((text for text in plain if len(text) >= _SHORTEST_SECRET), key=len, reverse=True))
+    return tuple(sorted((text for text in plain if text), key=len, reverse=True))
 
 
 def _in_url(url: str) -> list[str]:
@@ -38,7 +40,10 @@ def with_advice(said: str, advice: str) -> str:
 def quote_error(text: str, secrets: Iterable[str], *, limit: int) -> str:
     """The text without the secrets, and then no longer than `limit`."""
     for secret in secrets:
-        text = text.replace(secret, "***")
+        if len(secret) >= _SHORT:
+            text = text.replace(secret, "***")
+        else:
+            text = re.sub(rf"((?:[\"'`“]|[:=] ?)){re.escape(secret)}(?![\w-])", r"\1***", text)
     return text[:limit]
 
 

@@ -3,7 +3,9 @@
 `event_handling` handles events, `command_actions` runs commands, `ask_dialogs` shows permission requests and questions.
 """
 
+import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import ClassVar
 
 from textual import events, work
@@ -11,6 +13,7 @@ from textual.app import App, ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import Screen
+from textual.worker import Worker, WorkerError
 
 from longboat.client import Client
 from longboat.errors import LongboatError
@@ -94,6 +97,7 @@ class LongboatApp(App[None]):
         self.turns = Turns(self)
         self.sidebar = Sidebar(self)
         self._runs_due = False
+        self._reading: Worker[None] | None = None
         self.leaving = app_exit.AppExit(self)
         self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
         self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
@@ -187,10 +191,15 @@ class LongboatApp(App[None]):
         if session_id is None:
             self.run_worker(suggestions.read_welcome(self), name="welcome")
 
+    def tell_where(self, session_id: str, path: str) -> None:
+        """Say how to open a session of another directory: this app has only one."""
+        command = f"longboat -s {session_id} --cwd {shlex.quote(path)}"
+        self.notify(f"This session is in another directory. Open it with: {command}", timeout=15, markup=False)
+
     def begin_anew(self) -> None:
         """Redraw everything: for another session, or after a snapshot that replaces all that was known."""
         self.message_bar.select(None)
-        self._read()
+        self._reading = self._read()
         for show in (self.show_place, self.show_queue, self.show_tail, self.show_notices, self.show_state):
             show()
         self.asking.refresh()
@@ -199,8 +208,14 @@ class LongboatApp(App[None]):
 
     def read_again(self) -> None:
         """Read the session again because something was missed, unless that is already under way."""
-        if not any(worker.group == "read" and not worker.is_finished for worker in self.workers):
-            self._read()
+        if self._reading is None or self._reading.is_finished:
+            self._reading = self._read()
+
+    async def wait_read(self) -> None:
+        """Until the current session is shown, or could not be read."""
+        while (reading := self._reading) is not None and not reading.is_finished:
+            with suppress(WorkerError):  # another session was opened meanwhile
+                await reading.wait()
 
     @work(name="read", exclusive=True, group="read")
     async def _read(self) -> None:

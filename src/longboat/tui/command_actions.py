@@ -18,7 +18,7 @@ from longboat.tui.dialogs.export import ExportChoice, ExportDialog
 from longboat.tui.dialogs.find import FindDialog, FoundMessage
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ConnectWanted, ModelChoice, ModelPicker
-from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList, last_words
+from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList, ShowElsewhere, last_words
 from longboat.tui.editor import NotEdited, edited
 from longboat.tui.finding import find
 from longboat.tui.prompt_outbox import Kind, Outgoing
@@ -36,6 +36,8 @@ EFFORTS: tuple[Effort, ...] = get_args(Effort)
 _APPROVE_ALL = "“Approve all” is on: your prompts run commands and change files without asking."
 SEARCHED = 100
 """Messages read at a time for a search."""
+HITS = 30
+"""The most messages found in this directory, and in the others."""
 
 
 class CommandActions:
@@ -58,7 +60,9 @@ class CommandActions:
             return (await client.sessions(workspace_id, search=words, top=True)).items
 
         async def search_text(words: str) -> Sequence[SearchHit]:
-            return (await client.search_sessions(words, workspace_id=workspace_id, limit=30)).items
+            here = await client.search_sessions(words, workspace_id=workspace_id, limit=HITS)
+            everywhere = await client.search_sessions(words, limit=HITS)
+            return (*here.items, *(hit for hit in everywhere.items if hit.workspace_id != workspace_id))
 
         async def preview(session_id: str) -> str:
             return last_words((await client.messages(workspace_id, session_id, limit=10, before="")).items)
@@ -73,18 +77,35 @@ class CommandActions:
             archive=lambda session: client.mark_session(workspace_id, session.id, archived=True),
             current=self._app.desk.session_id,
             asking=self._app.asking.sessions,
+            workspace_id=workspace_id,
         )
         self._app.push_screen(dialog, self._sessions_left)
 
-    def _sessions_left(self, choice: OpenSession | ForkSession | NewSession | None) -> None:
+    def _sessions_left(self, choice: OpenSession | ShowElsewhere | ForkSession | NewSession | None) -> None:
         match choice:
-            case OpenSession(session_id=session_id):
+            case OpenSession(session_id=session_id, message_id=None):
                 self._app.open_session(session_id)
+            case OpenSession(session_id=session_id, message_id=str(message_id)):
+                self._work(self._open_at(session_id, message_id))
+            case ShowElsewhere(session_id=session_id, workspace_path=path):
+                self._app.tell_where(session_id, path)
             case ForkSession(session_id=session_id):
                 self._work(self._fork(session_id))
             case NewSession():
                 self._app.open_session(None)
         self._app.call_later(self._app.asking.refresh)
+
+    async def _open_at(self, session_id: str, message_id: str) -> None:
+        """Open a session and show a message in it, however old it is."""
+        if session_id != self._app.desk.session_id:
+            self._app.open_session(session_id)
+        await self._app.wait_read()
+        desk = self._app.desk
+        while desk.session_id == session_id and all(each.id != message_id for each in desk.transcript.messages):
+            if not await desk.read_older(SEARCHED):
+                break
+        if desk.session_id == session_id:
+            await self._reveal(message_id)
 
     def fork(self, _: str) -> None:
         if session_id := self._session_id():

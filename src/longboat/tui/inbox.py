@@ -3,7 +3,6 @@
 Must not know how the dialogs look.
 """
 
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -116,9 +115,8 @@ class InboxActions:
         self._see([item])
         if item.workspace_id == self._app.connection.workspace_id:
             self._app.open_session(item.session_id)
-            return
-        command = f"longboat -s {item.session_id} --cwd {shlex.quote(item.workspace_path)}"
-        self._app.notify(f"This session is in another directory. Open it with: {command}", timeout=15, markup=False)
+        else:
+            self._app.tell_where(item.session_id, item.workspace_path)
 
     def _see(self, items: list[InboxItem]) -> None:
         unseen = [item.id for item in items if not item.seen and item.id not in self._marked]

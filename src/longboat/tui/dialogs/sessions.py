@@ -54,6 +54,14 @@ class OpenSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShowElsewhere:
+    """Something was found in a session of another directory."""
+
+    session_id: str
+    workspace_path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ForkSession:
     session_id: str
 
@@ -75,7 +83,7 @@ async def _do_nothing(session: Session) -> None:
     pass
 
 
-class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
+class SessionList(Dialog[OpenSession | ShowElsewhere | ForkSession | NewSession]):
     """Opening, forking or starting a session closes it; renaming and deleting do not. `reload()` shows changes."""
 
     HEADING = "Sessions"
@@ -117,10 +125,13 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         archive: Mark = _do_nothing,
         current: str | None = None,
         asking: Collection[str] = (),
+        workspace_id: str = "",
         clock: Callable[[], datetime] = now,
     ) -> None:
+        """`workspace_id`: of this directory; what is found in others is listed below, with its directory."""
         super().__init__()
         self._search = search
+        self._workspace_id = workspace_id
         self._rename = rename
         self._delete = delete
         self._current = current
@@ -183,8 +194,9 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         chosen = self._wanted or (self._chosen.id if self._chosen else None)
         ordered = sorted(sessions, key=lambda session: (session.pinned, session.updated_at), reverse=True)
         self._sessions = {session.id: session for session in ordered}
-        # A title that matches is among the sessions.
-        self._hits = {f"said {place}": hit for place, hit in enumerate(said) if hit.message_id is not None}
+        # A title that matches in this directory is among the sessions.
+        shown = [hit for hit in said if hit.message_id is not None or self._is_elsewhere(hit)]
+        self._hits = {f"said {place}": hit for place, hit in enumerate(shown)}
         self._draw(chosen)
         self._wanted = None
 
@@ -192,14 +204,19 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
         shown, at = self._list, self._now()
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
-        if self._hits:
-            heading = "\nIn messages" if options else "In messages"
-            options.append(Option(Content.styled(heading, "bold $text-primary"), disabled=True))
-            options += (Option(_hit_row(hit, at), id=name) for name, hit in self._hits.items())
+        for heading, elsewhere in (("In messages", False), ("In other directories", True)):
+            hits = {name: hit for name, hit in self._hits.items() if self._is_elsewhere(hit) is elsewhere}
+            if hits:
+                title = Content.styled(f"\n{heading}" if options else heading, "bold $text-primary")
+                options.append(Option(title, disabled=True))
+                options += (Option(_hit_row(hit, at, elsewhere=elsewhere), id=name) for name, hit in hits.items())
         shown.set_options(options or [Option("No matching sessions.", disabled=True)])
         if options:
             known = chosen is not None and chosen in self._sessions
             shown.highlighted = shown.get_option_index(chosen) if known and chosen else int(not self._sessions)
+
+    def _is_elsewhere(self, hit: SearchHit) -> bool:
+        return bool(self._workspace_id) and hit.workspace_id != self._workspace_id
 
     def _row(self, session: Session, at: datetime, narrow: bool) -> Content:
         here = session.id == self._current
@@ -235,7 +252,9 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
     def _open(self) -> None:
         option = self._list.highlighted_option
         hit = self._hits.get(option.id or "") if option is not None else None
-        if hit is not None:
+        if hit is not None and self._is_elsewhere(hit):
+            self.end(ShowElsewhere(session_id=hit.session_id, workspace_path=hit.workspace_path))
+        elif hit is not None:
             self.end(OpenSession(session_id=hit.session_id, message_id=hit.message_id))
         elif self._chosen is not None:
             self.end(OpenSession(session_id=self._chosen.id))
@@ -327,16 +346,18 @@ class SessionList(Dialog[OpenSession | ForkSession | NewSession]):
                 self.reload()
 
 
-def _hit_row(hit: SearchHit, at: datetime) -> Content:
+def _hit_row(hit: SearchHit, at: datetime, *, elsewhere: bool) -> Content:
     """Its pieces are made plain one by one: that may change their length."""
     text, place = hit.snippet.text, 0
     pieces: list[tuple[str, str]] = []
     for start, end in hit.snippet.matches:
         pieces += [(plain(text[place:start]), ""), (plain(text[start:end]), "bold $text-warning")]
         place = end
-    who = "prompt" if hit.role is Role.USER else "answer"
+    who = "title" if hit.role is None else "prompt" if hit.role is Role.USER else "answer"
+    directory = plain_line(hit.workspace_path).rstrip("/").rpartition("/")[2]
     return Content.assemble(
         (f"  {ago(hit.at, at):>7}  ", FAINT),
+        (f"{directory}: " if elsewhere else "", FAINT),
         (f"{plain_line(hit.session_title) or '(untitled)'}  ", "bold"),
         (f"{who}: ", FAINT),
         *pieces,
