@@ -92,6 +92,21 @@ def test_the_table_marks_what_is_new_once_and_json_leaves_it_so(own_home: Home) 
     assert [item["seen"] for item in listed(home, here, "inbox")] == [True]
 
 
+def test_a_run_that_a_person_followed_to_its_end_is_seen_and_that_of_a_script_is_not(own_home: Home) -> None:
+    home = own_home
+    here = home.workspace("here")
+    home.longboat("run", "from a script", cwd=here, LOGNAME="ann")
+    terminal = Terminal(home, "run", "by hand", cwd=here)
+    terminal.until("echo: by hand")
+    assert terminal.finish() == 0
+    run_id = home.longboat("run", "--detach", "later", cwd=here, LOGNAME="ann").out.strip()
+    terminal = Terminal(home, "watch", run_id, cwd=here)
+    assert terminal.finish() == 0
+    items = home.longboat("inbox", "--format", "json", cwd=here, LOGNAME="ann").events
+    seen = {item["text"] or item["session_title"]: item["seen"] for item in items}
+    assert seen == {"from a script": False, "by hand": True, "later": True}
+
+
 def test_watching_prints_what_comes_until_it_is_stopped(own_home: Home) -> None:
     home = own_home
     here = home.workspace("here")

@@ -34,7 +34,8 @@ def inbox(watch: bool, limit: int, style: str) -> None:
     """List pending permission requests and questions, and runs that finished or failed in the last seven days, in all
     workspaces on this server, newest first.
 
-    "•" marks what you have not seen yet. The text format marks what it lists as seen; json does not.
+    "•" marks what you have not seen yet. The text format marks what it lists as seen; json does not. A run that you
+    followed to its end in your terminal is marked as seen, too.
 
     \b
     longboat inbox

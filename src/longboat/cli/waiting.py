@@ -10,7 +10,7 @@ import shlex
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 
 from longboat.cli.asks import Ask, title_of
 from longboat.cli.background import revive
@@ -87,6 +87,7 @@ async def _submit_and_wait(
             for each in STOP_SIGNALS:
                 loop.remove_signal_handler(each)
             await interrupt.settled()
+        await _mark_seen(client, complete)
     if stage.answering.unanswerable is not None and not interrupt.asked:
         raise _unanswered(stage.answering.unanswerable)
     if interrupt.asked and (complete is None or complete.outcome is not Outcome.CANCELED):
@@ -106,7 +107,21 @@ async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: f
         if can_ask():
             stage.answering = Person(client, workspace_id, stage.display)
         events = client.watch(workspace_id, run_id, sub_agents=stage.sub_agents, give_up_after_s=give_up_after_s)
-        return _exit_code(await _shown(events, run_id, stage, accepted), stage)
+        complete = await _shown(events, run_id, stage, accepted)
+        await _mark_seen(client, complete)
+    return _exit_code(complete, stage)
+
+
+async def _mark_seen(client: Client, complete: RunComplete | None) -> None:
+    """The person at this terminal has seen how the run ended. What a script runs stays unseen: nobody may have read
+    it."""
+    if complete is None or not (sys.stdout.isatty() or sys.stderr.isatty()):
+        return
+    with suppress(LongboatError):  # it stays unseen
+        items = (await client.inbox()).items
+        ended = [item.id for item in items if item.run_id == complete.run_id and not (item.kind.waits or item.seen)]
+        if ended:
+            await client.mark_seen(*ended)
 
 
 async def _shown(
