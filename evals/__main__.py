@@ -131,17 +131,15 @@ class _Progress:
 
 
 def _compare(before: str, after: str, model: str | None, folder: Path) -> int:
-    shown = 0
-    for old in results.find(before, folder):
-        for new in results.find(after, folder):
-            same = (old.model, old.label) == (new.model, new.label) or (
-                Path(before).is_file() and Path(after).is_file()
-            )
-            if same and model in (None, old.model):
-                print(comparison(old, new), end="\n\n")
-                shown += 1
-    if not shown:
-        raise Unusable(f"No results of the same model for {before} and {after} in {folder}.")
+    old, new = (
+        [each for each in results.find(word, folder) if model in (None, each.model)] for word in (before, after)
+    )
+    pairs = [(a, b) for a in old for b in new if (a.model, a.label) == (b.model, b.label)]
+    if len(old) == len(new) == 1:
+        pairs = [(old[0], new[0])]  # whatever they are: both were named
+    if not pairs:
+        raise Unusable(f"No results of the same model and label for {before} and {after} in {folder}.")
+    print("\n\n".join(comparison(*pair) for pair in pairs))
     return 0
 
 

@@ -51,7 +51,7 @@ async def test_a_configured_model_is_asked_and_its_result_is_kept_and_compared(t
     [
         (("run", "--tasks", "sail"), "No task is named 'sail'"),
         (("run", "--model", "mine/x", "--config", "/nonexistent/longboat.json"), "/nonexistent/longboat.json"),
-        (("compare", "no-such-commit", "HEAD"), "No results of the same model"),
+        (("compare", "no-such-commit", "HEAD"), "No results of the same model and label"),
     ],
 )
 async def test_what_cannot_be_done_is_said_in_one_line(arguments: tuple[str, ...], told: str) -> None:
