@@ -108,6 +108,7 @@ class _Progress:
         self.kept: Path | None = None
         self._given = given
         self._count = count
+        self._commit = results.current_commit()
         self._load = os.getloadavg()[0]
 
     def tell(self, trial: Trial) -> None:
@@ -122,6 +123,7 @@ class _Progress:
         given = self._given
         return results.new_result(
             sorted(self.trials, key=lambda trial: (list(TASKS).index(trial.task), trial.sample)),
+            commit=self._commit,
             model=given.model,
             label=given.label,
             jobs=given.jobs,

@@ -39,10 +39,13 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return "-".join(re.sub(r"[^\w.+]+", "-", word) for word in words if word)
 
 
-def new_result(trials: Sequence[Trial], *, model: str, label: str, jobs: int, limit_s: float, load: float) -> Result:
+def new_result(
+    trials: Sequence[Trial], *, commit: str, model: str, label: str, jobs: int, limit_s: float, load: float
+) -> Result:
+    """`commit` and `load` are those from before the first trial."""
     processors = f"{os.cpu_count()} processors, load average {load:.1f} before the start"
     return Result(
-        commit=current_commit(),
+        commit=commit,
         model=model,
         label=label,
         measured_at=f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}",
