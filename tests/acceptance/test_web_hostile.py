@@ -37,7 +37,7 @@ INERT = """() => {
         'contenteditable', 'popover', 'is'].includes(name)) found.push(`${name}: ${told}`);
       if (/^\\s*(?:javascript|vbscript|data:(?!image\\/(?:png|jpeg|gif|webp);base64,))/i.test(value)
         && ['href', 'src', 'action', 'xlink:href', 'data'].includes(name)) found.push(`${name}: ${told}`);
-      if (name === 'style' && value && node.tagName !== 'TEXTAREA') found.push(`style: ${told}`);
+      if (name === 'style') found.push(`style: ${told}`);
     }
     if (node.matches('img') && !/^data:image\\/(?:png|jpeg|gif|webp);base64,/.test(node.src)) found.push(told);
     if (node.closest('.prose') && (node.id || node.getAttribute('name'))) found.push(`named: ${told}`);

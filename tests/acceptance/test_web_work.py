@@ -78,6 +78,31 @@ async def test_f3_files_go_along_picked_dropped_and_pasted(chromium: Browser, si
     assert "remember the milk" in body
 
 
+async def test_the_prompt_is_as_high_as_its_text_without_inline_styles(chromium: Browser, site: Site) -> None:
+    session = await site.session(site.project("high"))
+    async with open_tab(chromium, site, session) as anna:
+
+        async def height() -> float:
+            box = await anna.prompt.bounding_box()
+            assert box is not None
+            return box["height"]
+
+        low = await height()
+        await anna.prompt.fill("one\ntwo\nthree\nfour")
+        lines = await height()
+        assert lines > 3 * 18
+        assert await anna.prompt.evaluate("(field) => field.scrollHeight <= field.clientHeight")
+        await anna.prompt.fill("word " * 120)  # the page breaks the lines
+        assert await height() > low
+        assert await anna.prompt.evaluate("(field) => field.scrollHeight <= field.clientHeight")
+        await anna.prompt.fill("line\n" * 200)
+        assert await height() <= 0.4 * 800
+        assert await anna.prompt.evaluate("(field) => field.scrollHeight > field.clientHeight")
+        await anna.prompt.fill("")
+        assert await height() == low
+        assert await anna.page.locator("body [style]").count() == 0
+
+
 async def test_f3_commands_of_the_page_are_carried_out_and_unknown_ones_cost_no_turn(
     chromium: Browser, site: Site
 ) -> None:

@@ -50,13 +50,12 @@ export class Composer {
     new ResizeObserver(() => this.fit()).observe(this.text);
   }
 
-  /** The width changed: lines break elsewhere, and the longer placeholder may not fit. */
+  /** The width changed: the longer placeholder may not fit. */
   fit() {
     const { clientWidth } = this.text;
     if (!clientWidth || clientWidth === this.width) return;
     this.width = clientWidth;
     this.text.placeholder = clientWidth < NARROW ? 'Ask anything' : 'Ask anything: @file, /command, !shell';
-    this.grow();
   }
 
   form() {
@@ -72,7 +71,7 @@ export class Composer {
       },
       this.warning,
       this.files.element,
-      h('div', { class: 'write' }, this.completion.element, this.text, this.send),
+      h('div', { class: 'write' }, this.completion.element, h('div', { class: 'field' }, this.text), this.send),
       h(
         'div',
         { class: 'choices' },
@@ -230,12 +229,9 @@ export class Composer {
     this.saveDraft();
   }
 
+  /** The style sheet lays the text out once more behind the field, which is as high as that. */
   grow() {
-    const around = this.text.parentElement;
-    around.style.minHeight = `${around.offsetHeight}px`; // else measuring would move the transcript
-    this.text.style.height = 'auto';
-    this.text.style.height = `${Math.min(this.text.scrollHeight + 2, innerHeight * 0.4)}px`;
-    around.style.minHeight = '';
+    this.text.parentElement.dataset.text = this.text.value;
     this.element.classList.toggle('shell', this.text.value.startsWith('!'));
   }
 

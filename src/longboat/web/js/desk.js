@@ -100,7 +100,6 @@ export class Desk {
     this.review.show(isShown ? this.session_id : null);
     if (isShown || !wasShown) return;
     scroller.scrollTop = this.scrolled;
-    composer.grow(); // a hidden field has no height
     composer.arrive();
   }
 
