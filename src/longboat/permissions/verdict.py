@@ -162,11 +162,12 @@ def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
     return doubt.why if doubt else ""
 
 
-def named_paths(command: str, *, directory: str, start: str = "") -> tuple[NamedPath, ...]:
-    """The paths inside the workspace that a shell command may name, if it runs in `start`. The caller resolves them on
-    disk and puts those that lead out through a link into `Need.paths`, so that they need approval."""
+def named_paths(command: str, *, directory: str, start: str = "", outside: bool = False) -> tuple[NamedPath, ...]:
+    """The paths inside the workspace that a shell command may name, if it runs in `start`; `outside`: and all others.
+    The caller resolves them on disk and puts those that lead out through a link into `Need.paths`, so that they need
+    approval."""
     need = Need(tool="", action="run", argument=command, directory=start)
-    return _assess_shell(need, Rules(), (), directory).named()
+    return _assess_shell(need, Rules(), (), directory).named(outside=outside)
 
 
 def hidden_by(rules: Rules, *, directory: str) -> Callable[[str], bool]:

@@ -14,6 +14,7 @@ from longboat.runtime.session.review import Review
 from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.workspace.private_files import PrivateFiles
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.records import RunRecord
@@ -53,6 +54,7 @@ class WorkspaceServices(Protocol):
     tasks: Tasks
     asks: Asks
     files: FileHistory
+    private_files: PrivateFiles
     undo: UndoHistory
     review: Review
     tools: WorkspaceTools

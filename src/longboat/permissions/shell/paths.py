@@ -50,22 +50,26 @@ class ShellPaths(Assessment):
     moves: tuple[str, ...]
     """Where it changes its directory to."""
 
-    def named(self) -> tuple[NamedPath, ...]:
-        """The paths inside the workspace that its words and redirections may name."""
+    def named(self, *, outside: bool = False) -> tuple[NamedPath, ...]:
+        """The paths inside the workspace that its words and redirections may name; with `outside`, all of them."""
         found: list[Iterator[NamedPath]] = []
         for command in self.script.commands:
             looks = harmless_paths(command) is not None
-            found += [self._named(word, looks=looks) for word in command.words]
+            found += [self._named(word, looks=looks, outside=outside) for word in command.words]
         found += [self._named_within(each) for each in self.script.commands]
-        found += [self._named(each.target, looks=not each.writes) for each in self.script.redirections]
+        for each in self.script.redirections:
+            found.append(self._named(each.target, looks=not each.writes, outside=outside))
         return tuple(dict.fromkeys(path for paths in found for path in paths))
 
-    def _named(self, word: Word, *, looks: bool) -> Iterator[NamedPath]:
+    def _named(self, word: Word, *, looks: bool, outside: bool) -> Iterator[NamedPath]:
         word = _any_status(word)
+        at_home = outside and word.text.startswith("~/") and not GLOB_SIGN.search(word.text)
+        if at_home and word.kind is Kind.DYNAMIC:
+            yield NamedPath(word.text, looks=looks)
         for text in () if word.kind is Kind.DYNAMIC else possible_paths(word.text):
             glob = word.kind is Kind.GLOB and bool(GLOB_SIGN.search(text))
             for path in (posixpath.join(base, text) for base in self.bases()):
-                if relative_to(posixpath.normpath(path), self.directory) is not None:
+                if outside or relative_to(posixpath.normpath(path), self.directory) is not None:
                     yield NamedPath(path, glob=glob, looks=looks)
 
     def _named_within(self, command: Command) -> Iterator[NamedPath]:

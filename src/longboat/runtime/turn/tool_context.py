@@ -32,7 +32,8 @@ from longboat.store.changes import put_todos
 from longboat.store.protocol import Entry, Unit
 from longboat.store.records import RunRecord
 from longboat.tools.context import ToolError
-from longboat.tools.process.shell_paths import guarded_links
+from longboat.tools.files.paths import printable
+from longboat.tools.process.shell_paths import files_named, guarded_links
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
@@ -110,6 +111,7 @@ class CallContext:
         run, resolved = self._record.run, need.paths
         # The paths of a command are looked up by whoever runs it, before and after it is permitted.
         is_command = self._services.tools.traits_of(need.tool).effect is Effect.RUNS
+        await asyncio.to_thread(self._check_private, need, is_command=is_command)
         if not is_command:
             need = await asyncio.to_thread(_with_guarded_names, need, self.directory)
         rules = self._judged = self._rules()
@@ -154,6 +156,13 @@ class CallContext:
             raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
         return Allow()
 
+    def _check_private(self, need: Need, *, is_command: bool) -> None:
+        """The server's own files are refused under any name, whatever rules and people allow."""
+        known = self._services.private_files.known()
+        named = files_named(need, self.directory) if is_command else ()
+        if name := next(filter(None, map(known, (*need.paths, *named))), ""):
+            raise ToolError(f"{printable(name)} is one of Longboat's own files. No tool may use it. {NO_WAY_AROUND}")
+
     def deny_rules(self) -> tuple[Rule, ...]:
         return self._rules_by_now().deny
 
@@ -181,7 +190,7 @@ class CallContext:
             raise ToolError(f"A rule may deny this: {why} {NO_WAY_AROUND}")
 
     def hidden(self) -> Callable[[str], bool]:
-        return hidden_by(self._rules(), directory=str(self.directory))
+        return self._services.private_files.hidden_with(hidden_by(self._rules(), directory=str(self.directory)))
 
     async def _heed(self, answered: Permission) -> None:
         self._note(answered, CallAnswer(answer=answered.answer, answered_by=answered.answered_by))

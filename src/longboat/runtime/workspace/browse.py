@@ -14,6 +14,7 @@ from longboat.errors import BadInput, RunNotFound, SessionNotFound
 from longboat.permissions.verdict import Rules, hidden_by
 from longboat.runtime.archive.net_changes import net_changes, unified_diff
 from longboat.runtime.session.file_history import FileHistory
+from longboat.runtime.workspace.private_files import PrivateFiles
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.records import FileChangeRecord
@@ -51,6 +52,7 @@ class FileBrowser:
         files: FileHistory,
         *,
         rules: Callable[[], Rules],
+        private: PrivateFiles,
     ) -> None:
         self._workspace_id = workspace_id
         self._directory = directory
@@ -58,6 +60,7 @@ class FileBrowser:
         self._store = store
         self._files = files
         self._rules = rules
+        self._private = private
         self._listing = asyncio.Lock()
         self._names: list[str] = []
         self._complete = True
@@ -101,7 +104,7 @@ class FileBrowser:
 
     async def text(self, path: str) -> FileText:
         """For a person to look at: what a rule hides from the agent is not shown here either."""
-        hidden = hidden_by(self._rules(), directory=str(self._directory))
+        hidden = self._private.hidden_with(hidden_by(self._rules(), directory=str(self._directory)))
         return await asyncio.to_thread(self._text_of, path, hidden)
 
     def _text_of(self, path: str, hidden: Callable[[str], bool]) -> FileText:

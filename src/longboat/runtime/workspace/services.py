@@ -28,8 +28,9 @@ from longboat.runtime.turn.setup import TurnSetup, apply_options
 from longboat.runtime.workspace.browse import FileBrowser
 from longboat.runtime.workspace.config_watcher import ConfigWatcher
 from longboat.runtime.workspace.ledger import Ledger
-from longboat.runtime.workspace.location import private_rules, scratches
+from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool
+from longboat.runtime.workspace.private_files import PrivateFiles, private_rules
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.records import RunRecord
@@ -78,7 +79,10 @@ class Services:
             extra=tools,
             tell=self.tell,
         )
-        self.browse = FileBrowser(self.id, directory, self.tools, store, self.files, rules=self.rules)
+        self.private_files = PrivateFiles(settings)
+        self.browse = FileBrowser(
+            self.id, directory, self.tools, store, self.files, rules=self.rules, private=self.private_files
+        )
         self.models = models
         self.config_watcher = ConfigWatcher(directory, models, self.tasks, self.tell)
         self._private = private_rules(directory, settings)

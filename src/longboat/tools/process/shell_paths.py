@@ -10,6 +10,7 @@ import stat
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from longboat.permissions.guarded_files import GUARDED, GUARDED_DIRECTORIES, is_guarded
@@ -25,6 +26,8 @@ _START = re.compile(r"(?:[^*?\[\]()!+@\\]|[!+@](?!\())*")
 _END = re.compile(r"[^*?\[\]()\\]*\Z")
 """Letters that match themselves in every kind of pattern."""
 _QUOTES = re.compile(r"""['"\\]""")
+_OWN_CWD = re.compile(r"\A/+proc/+[^/]+/+cwd(?=/|\Z)")
+"""Of the command, which is not ours."""
 _SETS_GLOBBING = re.compile(r"shopt|dotglob|globstar|GLOBIGNORE|BASHOPTS")
 
 
@@ -48,7 +51,7 @@ class GuardedLinks:
 def look_up(need: Need, directory: Path, workspace: Path) -> Need:
     """The need of a command with what only the disk can tell."""
     found: dict[str, bool] = {}
-    options_set = _SETS_GLOBBING.search(_QUOTES.sub("", need.argument)) is not None
+    options_set = _sets_options(need)
     links = guarded_links(workspace)
     for named in named_paths(need.argument, directory=str(workspace), start=str(directory)):
         for path in _on_disk(named, workspace, options_set=options_set):
@@ -60,6 +63,21 @@ def look_up(need: Need, directory: Path, workspace: Path) -> Need:
         only_read=tuple(path for path, looks in found.items() if looks),
         doubt=find_doubt(workspace),
     )
+
+
+def files_named(need: Need, workspace: Path) -> Iterator[str]:
+    """Every path that the words of a command may name, inside the workspace or not, as far as they are known."""
+    options_set = _sets_options(need)
+    start = str(workspace / need.directory)
+    for named in named_paths(need.argument, directory=str(workspace), start=start, outside=True):
+        path = _OWN_CWD.sub(lambda _: start, os.path.expanduser(named.path))
+        at = replace(named, path=path)
+        yield from islice(_matches(at, workspace, options_set=options_set), MAX_FITTING)
+
+
+def _sets_options(need: Need) -> bool:
+    """Whether it may set shell options that make bash match more."""
+    return _SETS_GLOBBING.search(_QUOTES.sub("", need.argument)) is not None
 
 
 def _led_to(named: NamedPath, path: str, links: GuardedLinks) -> Iterator[str]:
@@ -110,15 +128,18 @@ def _guarded_paths(workspace: Path) -> Iterator[Path]:
 
 def _on_disk(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterator[str]:
     """The paths of a name: itself, or whatever may match it."""
-    if not named.glob:
-        yield named.path
-        return
-    # Signs in the path of the workspace itself are none of the command's.
-    place = f"{workspace}/" if named.path.startswith(f"{workspace}/") else "/"
-    for count, path in enumerate(_fitting(place, named.path[len(place) :], options_set=options_set)):
+    for count, path in enumerate(_matches(named, workspace, options_set=options_set)):
         if count == MAX_FITTING:
             raise ToolError(f"{named.path} matches more than {MAX_FITTING:,} files. Name fewer.")
         yield path
+
+
+def _matches(named: NamedPath, workspace: Path, *, options_set: bool) -> Iterator[str]:
+    if not named.glob:
+        return iter((named.path,))
+    # Signs in the path of the workspace itself are none of the command's.
+    place = f"{workspace}/" if named.path.startswith(f"{workspace}/") else "/"
+    return _fitting(place, named.path[len(place) :], options_set=options_set)
 
 
 def _fitting(place: str, pattern: str, *, options_set: bool) -> Iterator[str]:
