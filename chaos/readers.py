@@ -34,7 +34,7 @@ class Reader:
         self.resyncs = 0
         self.cursor = after
         self._http = http
-        self._url = f"{events}?client_id={name}"
+        self._url = f"{events}?client_id={name}&answers=true"
         self._temper = temper
         self._random = random.Random(seed)
         self._changed = asyncio.Event()

@@ -19,6 +19,7 @@ MORE = {
     "lsp": "lsp.md",
     "hooks": "context.md#hooks",
     "sandbox": "tools.md#sandbox",
+    "limits": "concepts.md#limits",
     "permissions": "permissions.md#rules",
     "server.allowed_hosts": "deployment.md#behind-a-reverse-proxy",
 }

@@ -45,6 +45,7 @@ LongboatError
 │   └── CancelNotDurable      the run was stopped, but the cancel is not saved yet
 ├── DataDirError              the server cannot use this data directory
 ├── ListenError               the server cannot listen on this address or socket
+├── LimitReached              a turn took too many steps, failed too often or worked too long
 ├── ModelError                a model request failed; `retryable` says whether to try again
 └── ServerUnreachable         raised by clients only: no server answers
 """
@@ -341,6 +342,12 @@ class DataDirError(LongboatError):
 
 class ListenError(LongboatError):
     code = "listen"
+
+
+class LimitReached(LongboatError):
+    """A turn reached a limit and nobody lets it continue. `message` says which limit."""
+
+    code = "limit"
 
 
 class ModelError(LongboatError):

@@ -232,7 +232,7 @@ class SessionClient:
 
     async def _read(self, watch: Watch, client_id: str, after: str | None) -> None:
         headers = {} if after is None else {"last-event-id": after}
-        url = f"{self.workspace}/events?client_id={client_id}"
+        url = f"{self.workspace}/events?client_id={client_id}&answers=true"
         try:
             async with self.http.stream("GET", url, headers=headers) as answer:
                 assert answer.status_code == 200, await answer.aread()

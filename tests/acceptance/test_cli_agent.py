@@ -8,7 +8,7 @@ import pytest
 from cli_home import Home, finished
 from terminal import Terminal
 
-from longboat.testing import CallTool, Say
+from longboat.testing import CallTool, Gate, Pause, Say
 
 pytestmark = pytest.mark.acceptance
 
@@ -393,12 +393,54 @@ def test_a2_without_a_terminal_the_run_ends_and_says_what_was_asked_and_how_to_g
     assert json.loads(home.longboat("runs", "--format", "json", cwd=cwd).out)["outcome"] == "canceled"
 
 
-def test_a2_a_question_without_a_terminal_ends_the_run_too_even_with_yolo(home: Home, cwd: Path) -> None:
-    home.endpoint.script("asks", [call("question", text="Which color?")])
+def test_a2_a_question_without_a_terminal_is_left_to_the_agent(home: Home, cwd: Path) -> None:
+    home.endpoint.script("asks", [call("question", text="Which color?")], [Say("I assumed red.")])
     done = home.longboat("run", "--yolo", "[[asks]]", cwd=cwd)
+    assert (done.code, done.out, done.err) == (0, "I assumed red.\n", "")
+
+
+def test_a2_a_question_of_a_piped_run_waits_for_someone_at_another_terminal(home: Home, cwd: Path) -> None:
+    home.endpoint.script("busy", [Say("I am here."), Pause(Gate("busy"))])
+    home.endpoint.script("piped-asks", [call("question", text="Which color?")], [Say("Thanks.")])
+    person = Terminal(home, "run", "[[busy]]", cwd=cwd)
+    person.until("I am")
+    piped = home.start("run", "[[piped-asks]]", cwd=cwd)
+    wait_pending(piped)
+    (ask,) = pending(home, cwd, "questions")
+    home.longboat("questions", "answer", ask["id"], "red", cwd=cwd)
+    assert finished(piped).out == "Thanks.\n"
+    home.endpoint.open_gate("busy")
+    assert person.finish() == 0
+
+
+# Limits
+
+
+def limited(home: Home, cwd: Path, name: str) -> None:
+    """A directory where a turn has two steps, and a model that would take four."""
+    (cwd / "longboat.json").write_text('{"limits": {"steps": 2, "approved_steps": 3}}')
+    assert home.longboat("trust", "--yes", cwd=cwd).code == 0
+    home.endpoint.script(name, *[[call("ls", path=".", depth=depth)] for depth in (1, 2, 3)], [Say("Done.")])
+
+
+def test_a_piped_run_ends_at_a_limit_with_exit_code_1(home: Home, cwd: Path) -> None:
+    limited(home, cwd, "limit")
+    done = home.longboat("run", "[[limit]]", cwd=cwd)
     assert done.code == 1
-    assert "? Which color?" in done.err
-    assert "longboat questions" in done.err
+    assert "Stopped at a limit: 2 steps (limits.steps in longboat.json)." in done.err
+    limited(home, cwd, "higher-limit")
+    done = home.longboat("run", "--yolo", "[[higher-limit]]", cwd=cwd)
+    assert (done.code, "3 steps (limits.approved_steps in longboat.json)." in done.err) == (1, True)
+
+
+def test_at_a_terminal_a_limit_is_a_question(home: Home, cwd: Path) -> None:
+    limited(home, cwd, "go-on")
+    terminal = Terminal(home, "run", "[[go-on]]", cwd=cwd)
+    terminal.until("The agent reached a limit: 2 steps. Continue?")
+    terminal.until("\n> ")
+    terminal.type("1")
+    assert terminal.finish() == 0
+    assert "Done." in terminal.lines
 
 
 def test_a2_it_waits_for_somebody_elses_answer_if_told_so(home: Home, cwd: Path) -> None:

@@ -23,7 +23,7 @@ def detached(home: Home, name: str, *steps: Any) -> tuple[Path, str]:
     """A run in a directory of its own that nobody waits for: the directory and the run."""
     home.endpoint.script(name, *steps)
     cwd = home.workspace(name)
-    done = home.longboat("run", "--detach", f"[[{name}]]", cwd=cwd)
+    done = home.longboat("run", "--detach", "--wait-for-answers", f"[[{name}]]", cwd=cwd)
     assert done.code == 0, done.err
     return cwd, done.out.split()[0]
 

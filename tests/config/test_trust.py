@@ -143,7 +143,7 @@ def test_what_only_looks_the_same_as_the_users_needs_trust(clone: Clone, mine: A
 
 def test_every_section_is_known_to_be_harmless_or_needs_trust() -> None:
     """Who adds a section decides here whether a stranger may have it."""
-    sections = {"providers", "permissions", "mcp", "lsp", "hooks", "web", "sandbox", "server"}
+    sections = {"providers", "permissions", "mcp", "lsp", "hooks", "web", "limits", "sandbox", "server"}
     assert sections | HARMLESS == set(Config.__struct_encode_fields__)
     assert {"type", "base_url", "api_key", "headers", "models"} == set(ProviderSection.__struct_fields__)
 

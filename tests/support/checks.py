@@ -91,8 +91,8 @@ def replayed(events: Iterable[Event], session_id: str) -> list[Message]:
     known: dict[str, Message] = {}
     for event in events:
         match event.payload:
-            case Message(id=message_id) if event.change is Change.DELETED:
-                del known[message_id]
+            case Message() as message if message.session_id == session_id and event.change is Change.DELETED:
+                del known[message.id]
             case Message() as message if message.session_id == session_id:
                 known[message.id] = message
             case MessageDelta() as delta if delta.session_id == session_id:

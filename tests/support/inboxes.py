@@ -44,7 +44,7 @@ async def follow_inbox(app: App, client_id: str = "ann:web") -> AsyncIterator[In
     attached = asyncio.Event()
 
     async def follow() -> None:
-        async with app.inbox.stream(client_id) as chunks:
+        async with app.inbox.stream(client_id, answers=True) as chunks:
             async for chunk in chunks:
                 watcher.take(chunk)
                 attached.set()

@@ -149,6 +149,7 @@ async def launch(
     tools: Iterable[Tool] = (),
     config: str = TITLES_OFF,
     session_id: str | None = None,
+    answers: bool = True,
     **settings: Any,
 ) -> AsyncIterator[RunningApp]:
     """Start a server on `directory`; the same directory again is a restart. Without a model: those of `configure`."""
@@ -162,7 +163,7 @@ async def launch(
         if session_id is None:
             session_id = (await workspace.create_session(CreateSession())).id
         await workspace.session(session_id)
-        async with watch(workspace) as watcher:
+        async with watch(workspace, answers=answers) as watcher:
             running = RunningApp(app, workspace, session_id, watcher)
             try:
                 yield running
@@ -186,13 +187,20 @@ def settings_in(directory: Path, **changes: Any) -> Settings:
 
 @asynccontextmanager
 async def watch(
-    workspace: Workspace, *, client_id: str = "watcher", after: str | None = None, session_id: str | None = None
+    workspace: Workspace,
+    *,
+    client_id: str = "watcher",
+    after: str | None = None,
+    session_id: str | None = None,
+    answers: bool = True,
 ) -> AsyncIterator[Watcher]:
+    """`answers`: a person who can answer is there, as at the terminal app and the page."""
     watcher = Watcher()
     attached = asyncio.Event()
 
     async def follow() -> None:
-        async with workspace.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
+        stream = workspace.stream(client_id=client_id, after=after, session_id=session_id, answers=answers)
+        async with stream as chunks:
             if after is not None:
                 attached.set()
             async for chunk in chunks:

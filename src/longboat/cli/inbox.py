@@ -74,13 +74,14 @@ def inbox(watch: bool, limit: int, style: str) -> None:
 async def _watch(name: str, limit: int, style: str) -> None:
     """Print the newest items, oldest of them first, then each new one, until Ctrl-C."""
     from longboat.cli.console import json_line
+    from longboat.cli.run_asks import can_ask
     from longboat.client import Client
     from longboat.client.inbox import InboxMirror
     from longboat.wire.inbox import InboxPage
 
     known: set[str] = set()
     mirror = InboxMirror()
-    async with Client(client_id=name) as client:
+    async with Client(client_id=name, answers=can_ask()) as client:
         async for event in client.inbox_events():
             new = mirror.apply(event)
             if isinstance(event, InboxPage):

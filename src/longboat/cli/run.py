@@ -64,7 +64,7 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 )
 @events_option
 @click.option("--yolo", is_flag=True, help="Approve all: allow everything that no rule denies, without asking.")
-@click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait for an answer from another client.")
+@click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait for answers from other clients.")
 @click.option("--detach", is_flag=True, help="Print the run's id and exit without waiting.")
 @click.option(
     "--run-id",
@@ -109,7 +109,8 @@ def run(
     Ctrl-C cancels the run, as does SIGTERM, which `timeout` and CI systems send. Closing the terminal does not.
 
     At a terminal, you answer the agent's questions and permission requests. Without one the run is canceled with exit
-    code 1 as soon as it asks, unless you use --yolo or --wait-for-answers.
+    code 1 as soon as it needs approval, unless you use --yolo or --wait-for-answers. Questions are left to the agent
+    there, and a turn that reaches a limit ends with exit code 1 (`limits` in longboat.json).
 
     Exit code: 0 answered, 1 failed, 2 usage error, 130 canceled.
 
@@ -157,23 +158,22 @@ def run(
         approve=Approve.ALL if yolo else Approve.ASK,
         effort=effort,
         schema=form,
+        wait_for_answers=wait_for_answers,
         client_id=own_name(),
     )
     if detach:
         click.echo(connection.play(hand_in(workspace_id, submit)).run_id)
     else:
-        ctx.exit(_wait(workspace_id, submit, style, give_up_after, wait_for_answers=wait_for_answers))
+        ctx.exit(_wait(workspace_id, submit, style, give_up_after))
 
 
-def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float, *, wait_for_answers: bool) -> int:
+def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float) -> int:
     from longboat.cli.display import display_of
     from longboat.cli.waiting import submit_and_wait
 
     display = display_of(style, at_once=submit.schema is not None)
     try:
-        return submit_and_wait(
-            workspace_id, submit, display, give_up_after_s=give_up_after_s, wait_for_answers=wait_for_answers
-        )
+        return submit_and_wait(workspace_id, submit, display, give_up_after_s=give_up_after_s)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -1,5 +1,5 @@
 """Handles permission requests and questions while a command waits for its run. The person at this terminal answers, or
-somebody else does; where nobody can, the run is canceled with advice. It must not hang silently (A2).
+somebody else does; where nobody can approve, the run is canceled with advice. It must not hang silently (A2).
 
 Owns the terminal's input while it is asking. Must not know what an answer means: the server does.
 """
@@ -33,7 +33,7 @@ INSIST_S = 60.0
 
 class Answering(Protocol):
     @property
-    def unanswerable(self) -> Ask | None:
+    def unanswerable(self) -> Permission | None:
         """The request for which the run was canceled."""
 
     @property
@@ -58,38 +58,14 @@ def can_ask() -> bool:
         return True
 
 
-class Nobody:
-    """Cancels the run at its first request. Requests of a turn that it was folded into belong to that turn's run."""
-
-    asking = False
-
-    def __init__(self, client: Client, workspace_id: str, run_id: str, display: Display) -> None:
-        self._client = client
-        self._workspace_id = workspace_id
-        self._run_id = run_id
-        self._display = display
-        self.unanswerable: Ask | None = None
-
-    async def hear(self, event: Event) -> None:
-        ask = event.payload
-        if not isinstance(ask, Permission | Question) or self.unanswerable is not None:
-            return
-        if self._run_id in (ask.run_id, ask.parent_run_id):
-            self.unanswerable = ask
-            await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=INSIST_S)
-
-    def say(self, text: str) -> None:
-        self._display.say(text)
-
-    async def aclose(self) -> None:
-        pass
-
-
 class Bystander:
     """Reports requests and who answered them, and waits."""
 
     asking = False
-    unanswerable: Ask | None = None
+
+    @property
+    def unanswerable(self) -> Permission | None:
+        return None
 
     def __init__(self, display: Display) -> None:
         self._display = display
@@ -112,10 +88,34 @@ class Bystander:
         pass
 
 
+class Nobody(Bystander):
+    """Cancels the run at its first request for approval. Requests of a turn that it was folded into belong to that
+    turn's run. A question comes only if someone can answer it elsewhere, and waits for them."""
+
+    def __init__(self, client: Client, workspace_id: str, run_id: str, display: Display) -> None:
+        super().__init__(display)
+        self._client = client
+        self._workspace_id = workspace_id
+        self._run_id = run_id
+        self._unanswerable: Permission | None = None
+
+    @property
+    def unanswerable(self) -> Permission | None:
+        return self._unanswerable
+
+    async def hear(self, event: Event) -> None:
+        ask = event.payload
+        if not isinstance(ask, Permission) or self._run_id not in (ask.run_id, ask.parent_run_id):
+            await super().hear(event)
+        elif self._unanswerable is None:
+            self._unanswerable = ask
+            await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=INSIST_S)
+
+
 class Person:
     """Asks at the terminal, one request at a time, in order. Requests answered elsewhere are dropped."""
 
-    unanswerable: Ask | None = None
+    unanswerable: Permission | None = None
 
     def __init__(self, client: Client, workspace_id: str, display: Display) -> None:
         self._client = client

@@ -12,7 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 
-from longboat.cli.asks import Ask, title_of
+from longboat.cli.asks import title_of
 from longboat.cli.background import revive
 from longboat.cli.console import one_line, safe
 from longboat.cli.display import Display
@@ -24,7 +24,7 @@ from longboat.client import Client, Event
 from longboat.client.reconnection import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable, SessionDamaged
 from longboat.tasks import Tasks
-from longboat.wire.asks import Question
+from longboat.wire.asks import Permission
 from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
 
@@ -34,12 +34,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CANCELED = 130
 
 
-def submit_and_wait(
-    workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float, wait_for_answers: bool
-) -> int:
-    """Submit, show the run, and return the exit code. `wait_for_answers`: without a terminal, wait until somebody
-    answers elsewhere."""
-    return asyncio.run(_submit_and_wait(workspace_id, submit, Stage(display), give_up_after_s, wait_for_answers))
+def submit_and_wait(workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float) -> int:
+    """Submit, show the run, and return the exit code."""
+    return asyncio.run(_submit_and_wait(workspace_id, submit, Stage(display), give_up_after_s))
 
 
 def wait(
@@ -51,14 +48,12 @@ def wait(
     return asyncio.run(_wait(workspace_id, run_id, stage, give_up_after_s))
 
 
-async def _submit_and_wait(
-    workspace_id: str, submit: Submit, stage: Stage, give_up_after_s: float, wait_for_answers: bool
-) -> int:
+async def _submit_and_wait(workspace_id: str, submit: Submit, stage: Stage, give_up_after_s: float) -> int:
     complete, run_id = None, submit.run_id or ""
-    async with Client(client_id=submit.client_id, on_outage=_told_by(stage)) as client:
+    async with Client(client_id=submit.client_id, answers=can_ask(), on_outage=_told_by(stage)) as client:
         if can_ask():
             stage.answering = Person(client, workspace_id, stage.display)
-        elif not wait_for_answers:
+        elif not submit.wait_for_answers:
             stage.answering = Nobody(client, workspace_id, run_id, stage.display)
         interrupt = _Interrupt(client, workspace_id, run_id, stage)
         loop = asyncio.get_running_loop()
@@ -75,6 +70,7 @@ async def _submit_and_wait(
             approve=submit.approve,
             effort=submit.effort,
             schema=submit.schema,
+            wait_for_answers=submit.wait_for_answers,
             sub_agents=stage.sub_agents,
             give_up_after_s=give_up_after_s,
         )
@@ -103,7 +99,7 @@ async def _submit_and_wait(
 async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: float) -> int:
     accepted = asyncio.Event()
     accepted.set()
-    async with Client(client_id=own_name(), on_outage=_told_by(stage)) as client:
+    async with Client(client_id=own_name(), answers=can_ask(), on_outage=_told_by(stage)) as client:
         if can_ask():
             stage.answering = Person(client, workspace_id, stage.display)
         events = client.watch(workspace_id, run_id, sub_agents=stage.sub_agents, give_up_after_s=give_up_after_s)
@@ -146,11 +142,9 @@ async def _shown(
     return complete
 
 
-def _unanswered(ask: Ask) -> Failure:
-    """The failure of a run that asked something where nobody can answer."""
+def _unanswered(ask: Permission) -> Failure:
+    """The failure of a run that needed approval where nobody can give it."""
     message = f"The run was canceled: it needs an answer and there is no terminal here.\n  ? {title_of(ask)}"
-    if isinstance(ask, Question):
-        return Failure(message, "Use --wait-for-answers to wait until someone answers with: longboat questions")
     message += f"\n    why: {one_line(ask.why)}" if ask.why else ""
     allowing = ", ".join(ask.grant or ask.wide)
     rules = f", or add to permissions.allow in longboat.json: {allowing}" if allowing else ""

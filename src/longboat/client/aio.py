@@ -89,7 +89,8 @@ class Client:
     Without arguments it finds the user's own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client
     serves many tasks and streams at once. Every refusal is raised as its class in `longboat.errors`. While
     a server that was there is away, calls that may be repeated wait for it: `on_outage` is called with the error when
-    that begins, again if it turns out that the server was stopped, and with None when it is over.
+    that begins, again if it turns out that the server was stopped, and with None when it is over. `answers`: while this
+    client streams events or the inbox, someone there can answer the agent's questions.
     """
 
     def __init__(
@@ -99,9 +100,11 @@ class Client:
         token: str | None = None,
         socket: str | os.PathLike[str] | None = None,
         client_id: str | None = None,
+        answers: bool = False,
         on_outage: Outage | None = None,
     ) -> None:
         self.client_id = client_id or new_id()
+        self.answers = answers
         self._find = partial(find, url=url, token=token, socket=socket)
         self.address = self._find()
         self._http = _open(self.address)
@@ -139,13 +142,16 @@ class Client:
         log; a `snapshot` follows it.
         """
         return self._follow(
-            calls.events(workspace_id, self.client_id, session_id), Tail(after), self._reconnection(give_up_after_s)
+            calls.events(workspace_id, self.client_id, session_id, answers=self.answers),
+            Tail(after),
+            self._reconnection(give_up_after_s),
         )
 
     def inbox_events(self, *, give_up_after_s: float | None = None) -> AsyncGenerator[InboxEvent, None]:
         """The inbox, for ever: its first page, then what changes. After an outage it begins with a first page again.
         `longboat.client.inbox.InboxMirror` keeps a copy of it. Outages are not reported to `on_outage`."""
-        return self._follow(calls.inbox_events(self.client_id), InboxTail(), Reconnection(give_up_after_s))
+        call = calls.inbox_events(self.client_id, answers=self.answers)
+        return self._follow(call, InboxTail(), Reconnection(give_up_after_s))
 
     async def _follow(
         self, call: Call[None], tail: StreamTail[E], reconnection: Reconnection

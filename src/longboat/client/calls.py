@@ -79,6 +79,10 @@ def _page(limit: int, after: str | None, **filters: str | None) -> dict[str, str
     return {name: value for name, value in params.items() if value is not None}
 
 
+def _answering(answers: bool) -> dict[str, str]:
+    return {"answers": "true"} if answers else {}
+
+
 def _named(client_id: str | None) -> dict[str, str]:
     return {} if client_id is None else {"client_id": client_id}
 
@@ -339,9 +343,10 @@ def mark_seen(request: inboxes.MarkSeen) -> Call[None]:
     return Call(method="POST", path=_path("inbox", "seen"), answer=NoneType, body=_encode(request))
 
 
-def inbox_events(client_id: str) -> Call[None]:
-    """The stream of the inbox: its answer is read frame by frame."""
-    return Call(method="GET", path=_path("inbox", "events"), answer=NoneType, params=_named(client_id))
+def inbox_events(client_id: str, *, answers: bool = False) -> Call[None]:
+    """The stream of the inbox: its answer is read frame by frame. `answers`: someone can answer at this client."""
+    params = _named(client_id) | _answering(answers)
+    return Call(method="GET", path=_path("inbox", "events"), answer=NoneType, params=params)
 
 
 def push_info() -> Call[inboxes.PushInfo]:
@@ -517,7 +522,8 @@ def stats(workspace_id: str | None = None, *, days: int = 30) -> Call[figures.St
     return Call(method="GET", path=path, answer=figures.Stats, params={"days": str(days)})
 
 
-def events(workspace_id: str, client_id: str, session_id: str | None) -> Call[None]:
-    """The event stream: its answer is read frame by frame."""
+def events(workspace_id: str, client_id: str, session_id: str | None, *, answers: bool = False) -> Call[None]:
+    """The event stream: its answer is read frame by frame. `answers`: someone can answer at this client."""
     params = {"client_id": client_id} | ({"session_id": session_id} if session_id is not None else {})
+    params |= _answering(answers)
     return Call(method="GET", path=_in(workspace_id, "events"), answer=NoneType, params=params)

@@ -57,6 +57,7 @@ def run(
     approve: requests.Approve = requests.Approve.ASK,
     effort: requests.Effort | None = None,
     schema: dict[str, Any] | None = None,
+    wait_for_answers: bool = False,
     sub_agents: bool = False,
     give_up_after_s: float | None = 60.0,
 ) -> Play:
@@ -78,6 +79,7 @@ def run(
         approve=approve,
         effort=effort,
         schema=schema,
+        wait_for_answers=wait_for_answers,
         client_id=client_id,
     )
     script = _run(workspace_id, path or ".", submit, sub_agents=sub_agents)

@@ -26,6 +26,7 @@ _WHY = {
     "lsp": "commands from this file would be run",
     "hooks": "commands from this file would be run",
     "web": "the agent could reach addresses chosen by this file",
+    "limits": "the agent could work longer and spend more than you allow",
     "sandbox": "this file would decide how commands are sandboxed",
 }
 

@@ -116,6 +116,23 @@ class RetrySection(_Section, frozen=True, kw_only=True):
     """The longest wait between attempts, in seconds."""
 
 
+class LimitsSection(_Section, frozen=True, kw_only=True):
+    """How far one turn may go. At a limit, Longboat asks whether to continue if a client is attached where someone can
+    answer; otherwise the run ends. 0 is no limit. Each sub-agent has the same limits, and ends there.
+    """
+
+    steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 40
+    """Model requests."""
+    failures: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 8
+    """Model requests in a row whose tool calls all failed."""
+    minutes: Annotated[float, msgspec.Meta(ge=0, le=10_080)] = 30.0
+    """Working time; waiting for people's answers does not count."""
+    approved_steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 200
+    """Instead of `steps` for runs that approve all (`--yolo`), which end there without asking."""
+    approved_minutes: Annotated[float, msgspec.Meta(ge=0, le=10_080)] = 240.0
+    """Instead of `minutes` for runs that approve all."""
+
+
 class PushSection(_Section, frozen=True, kw_only=True):
     """Notifications that the server sends to browsers by Web Push."""
 
@@ -202,6 +219,8 @@ class Config(_Section, frozen=True, kw_only=True, rename={"schema_": "$schema"})
     """Let the small model write session titles."""
     retry: RetrySection = RetrySection()
     """How failed model requests are retried."""
+    limits: LimitsSection = LimitsSection()
+    """How far one turn may go before Longboat asks whether to continue, or ends the run."""
     on_restart: OnRestart = OnRestart.INTERRUPT
     """What happens to a run that was active when the server crashed: `"interrupt"` ends it, `"resume"` continues it, at
     most three times."""

@@ -23,6 +23,8 @@ from longboat.wire.models import (
 KEPT = 15_000
 """How many characters to keep of the beginning and the end of an interrupted tool's output (A1)."""
 NOT_RUN = "This call was not run: the server stopped before anyone approved it."
+_WHOLE = (FinishReason.END_TURN, FinishReason.MAX_TOKENS, FinishReason.LIMIT)
+"""With these, nothing broke off."""
 SUMMARY_LEAD = "Summary of the earlier conversation:\n\n"
 
 
@@ -158,10 +160,7 @@ def for_model(messages: Sequence[Message], summary_seq: int) -> tuple[Message, .
 
 def _visible(message: Message) -> Message:
     """Without bookkeeping, nor the thoughts of a broken-off message: providers refuse what they did not sign."""
-    broken = any(
-        isinstance(part, FinishPart) and part.reason not in (FinishReason.END_TURN, FinishReason.MAX_TOKENS)
-        for part in message.parts
-    )
+    broken = any(isinstance(part, FinishPart) and part.reason not in _WHOLE for part in message.parts)
     parts = tuple(part for part in message.parts if not _hidden(part, broken))
     if not any(not isinstance(part, ReasoningPart) for part in parts):
         parts = ()

@@ -234,6 +234,7 @@ class App:
             models=self._models,
             tools=self._tools,
             on_free=self._close,
+            is_someone_reachable=lambda: self.inbox.answering > 0 or self.push.reaches_someone,
         )
         await workspace.open()
         self._open[workspace_id] = workspace

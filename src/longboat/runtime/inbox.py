@@ -41,6 +41,8 @@ class Inbox:
         self._reading = asyncio.Lock()
         self._rest_until = 0.0
         self.streams = 0
+        self.answering = 0
+        """How many of the streams have someone who can answer."""
         self._waiting: list[asyncio.Future[None]] = []
         self.closed = False
 
@@ -65,9 +67,10 @@ class Inbox:
     # Streams
 
     @asynccontextmanager
-    async def stream(self, client_id: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Frames: the first page, then what changes. A reader that is slow gets several changes as one."""
-        with self.watch(), self._counted():
+    async def stream(self, client_id: str, *, answers: bool = False) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Frames: the first page, then what changes. A reader that is slow gets several changes as one. `answers`: the
+        client says that someone can answer questions there."""
+        with self.watch(), self._counted(answers=answers):
             async with aclosing(self._frames(person(client_id))) as frames:
                 yield frames
 
@@ -139,13 +142,15 @@ class Inbox:
         self.wake()
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _counted(self, *, answers: bool) -> Iterator[None]:
         self.streams += 1
+        self.answering += answers
         self._on_listeners()
         try:
             yield
         finally:
             self.streams -= 1
+            self.answering -= answers
             self._on_listeners()
 
     def _note_unit(self, unit: Unit) -> None:

@@ -40,6 +40,10 @@ class SessionHost(Protocol):
 
     def session_deleted(self, session_id: str) -> None: ...
 
+    def can_answer(self) -> bool:
+        """Whether someone can answer questions: at a client that is attached, or through the inbox."""
+        ...
+
     def settled(self) -> None:
         """A session has nothing to decide at the moment."""
         ...

@@ -58,6 +58,11 @@ class Push:
         self._tasks = Tasks()
         self.retry = RETRY
 
+    @property
+    def reaches_someone(self) -> bool:
+        """Whether a question would be pushed to anybody."""
+        return bool(self._subscriptions)
+
     async def info(self) -> PushInfo:
         return PushInfo(public_key=(await self._server_key()).public)
 

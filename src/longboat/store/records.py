@@ -55,6 +55,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
     """What its answer must fit."""
+    wait_for_answers: bool = False
+    """Ask even where nobody is there who can answer: someone will come."""
     summarize: bool = False
     """No prompt to answer: the conversation is to be summarized, and its prompt is only what people read."""
     shell: str | None = None

@@ -129,7 +129,7 @@ class OpenToolContext:
             self._seen[path] = _digest(after)
         return self._diagnostics
 
-    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
         self.questions.append(text)
         return self._answers
 

@@ -89,8 +89,8 @@ class ToolContext(Protocol):
         Also counts as a read."""
         ...
 
-    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
-        """Ask the attached people and wait for the first answer."""
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
+        """Ask the attached people and wait for the first answer. None if nobody is there who could answer."""
         ...
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:

@@ -10,6 +10,8 @@ from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
+NOBODY = "Nobody is here to answer. Decide yourself, and say in your answer what you assumed."
+
 _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 
 
@@ -35,4 +37,4 @@ class QuestionTool:
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
         asked = parse("question", call.arguments, Input)
         answer = await context.ask(asked.text, choices=asked.choices, multiple=asked.multiple)
-        return ToolResult(content="\n".join(answer))
+        return ToolResult(content=NOBODY if answer is None else "\n".join(answer))

@@ -125,6 +125,7 @@ ENDS = {
     FinishReason.INTERRUPTED: ("✗ Interrupted: the server stopped. Send another prompt to continue", "error"),
     FinishReason.MAX_TOKENS: ("✗ Cut off: the answer reached the model's length limit. Ask it to continue", "warning"),
     FinishReason.CONTENT_FILTER: ("✗ Stopped by the provider's content filter", "warning"),
+    FinishReason.LIMIT: ("✗ Stopped at a limit", "warning"),
 }
 
 
@@ -140,8 +141,8 @@ def end_note(finish: FinishPart, other: Callable[[str], str]) -> Note | None:
     if finish.reason is FinishReason.INTERRUPTED:  # the server's own text says the same
         return Note(f"{text}.", kind)
     title, detail = finish.title.strip(), finish.detail.strip()
-    if finish.reason is FinishReason.ERROR and title:
-        text = f"✗ {title}"  # the title says what failed
+    if finish.reason in (FinishReason.ERROR, FinishReason.LIMIT) and title:
+        text = f"✗ {title}"  # the title says what happened
     elif title:
         detail = f"{title}: {detail}" if detail else title
     return Note(f"{text}: {detail}" if detail else f"{text}.", kind)

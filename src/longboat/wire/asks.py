@@ -211,6 +211,7 @@ class Question(Shape, frozen=True, kw_only=True):
     session_id: str
     run_id: str
     tool_call_id: str
+    """Empty if no tool call asks: the turn reached a limit."""
     text: str
     choices: tuple[str, ...]
     multiple: bool

@@ -59,7 +59,7 @@ class Role(StrEnum):
 class FinishReason(StrEnum):
     """Why a turn's last message ended; a message that continues with tool calls has no finish part.
 
-    `max_tokens` and `content_filter` have the outcome end_turn.
+    `max_tokens` and `content_filter` have the outcome end_turn, `limit` has the outcome error.
     """
 
     END_TURN = "end_turn"
@@ -68,6 +68,8 @@ class FinishReason(StrEnum):
     INTERRUPTED = "interrupted"
     MAX_TOKENS = "max_tokens"
     CONTENT_FILTER = "content_filter"
+    LIMIT = "limit"
+    """The turn reached a limit on steps, failures in a row or time; `detail` says which."""
 
 
 class TextPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="text"):

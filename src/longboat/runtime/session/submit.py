@@ -44,7 +44,7 @@ def run_from_prompt(request: Submit) -> RunRecord:
         fingerprint=_fingerprint(request),
         model=request.model,
         approve=request.approve,
-        options=RunOptions(effort=request.effort, schema=request.schema),
+        options=RunOptions(effort=request.effort, schema=request.schema, wait_for_answers=request.wait_for_answers),
     )
 
 

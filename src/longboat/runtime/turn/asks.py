@@ -89,7 +89,12 @@ class _AskTable(Generic[Ask]):
 
     def calls(self, run_id: str) -> set[str]:
         """The calls of a run that are waiting for an answer."""
-        return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id}
+        return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id and ask.tool_call_id}
+
+    def asked_by(self, run_id: str, call_id: str) -> Ask | None:
+        """What a call of a run has asked and not heard the answer to, perhaps before a restart."""
+        asks = (ask for ask, _ in self._waiting.values() if (ask.run_id, ask.tool_call_id) == (run_id, call_id))
+        return next(asks, None)
 
     async def answer(self, ask: Ask, *more: Write) -> Ask:
         """Commit the answer, then let the turn continue. A second answer finds that the ask is no longer pending."""
@@ -148,6 +153,14 @@ class Asks:
 
     async def question(self, ask: Question) -> Question:
         return await self._questions.ask(ask)
+
+    def question_of(self, run_id: str, call_id: str) -> Question | None:
+        """The question that a call asked before a restart; whoever asks it again gets its answer."""
+        return self._questions.asked_by(run_id, call_id)
+
+    def waited_s(self, run_id: str) -> float:
+        """How long a run has waited for people so far."""
+        return self._waits.so_far(run_id)
 
     async def permissions(self) -> tuple[Permission, ...]:
         return await self._permissions.pending()

@@ -10,7 +10,7 @@ from typing import assert_never
 
 from longboat.core.history import text_of
 from longboat.core.stream import encodable
-from longboat.errors import ConfigInvalid, LongboatError, ModelError
+from longboat.errors import ConfigInvalid, LimitReached, LongboatError, ModelError
 from longboat.models.protocol import StopReason
 from longboat.wire.models import FinishPart, FinishReason, Message, Outcome, Run
 
@@ -91,7 +91,10 @@ def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) ->
     if stop is not None:
         return outcome_of_stop(stop)
     code = error.code if isinstance(error, LongboatError) else ""
+    reason = FinishReason.ERROR
     match error:
+        case LimitReached():
+            reason, title, detail = FinishReason.LIMIT, "Stopped at a limit", error.message
         case ModelError():
             title, detail = error.title, error.message
         case ConfigInvalid():
@@ -101,7 +104,7 @@ def judge_turn(task: "asyncio.Task[StopReason]", stop: Stop | None, run: Run) ->
         case _:
             log_failure("turn failed", run, error)
             title, detail = FAILED, f"{type(error).__name__}. See the server's log for details."
-    finish = FinishPart(reason=FinishReason.ERROR, title=encodable(title), detail=encodable(detail), code=code)
+    finish = FinishPart(reason=reason, title=encodable(title), detail=encodable(detail), code=code)
     return Outcome.ERROR, finish
 
 

@@ -14,6 +14,7 @@ from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
 from longboat.runtime.clock import now, seconds_between
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
+from longboat.runtime.turn.limits import TurnLimits
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
@@ -32,6 +33,7 @@ class ToolCalls:
         owner: TurnOwner,
         record: RunRecord,
         outbox: Outbox,
+        limits: TurnLimits,
         *,
         heed_stop: Callable[[], None],
         problem: Callable[[str], None],
@@ -41,6 +43,7 @@ class ToolCalls:
         self._owner = owner
         self._record = record
         self._outbox = outbox
+        self._limits = limits
         self._heed_stop = heed_stop
         self._problem = problem
         self._loop_guard = LoopGuard()
@@ -58,7 +61,7 @@ class ToolCalls:
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
             await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
-        results = made.finish(now())
+        results = made.finish(now(), self._limits.noted)
         self.round = None
         return results
 
@@ -74,7 +77,7 @@ class ToolCalls:
 
     async def _see_call(self, caller: ToolCaller, slot: "Slot", call: ToolCallPart) -> None:
         result = await caller.call(call, slot)
-        self._owner.add_call(self._record.run.run_id, slot.put(result))
+        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.nudged(call, result)))
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
                 f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
@@ -199,9 +202,10 @@ class Round:
         parts = tuple(slot.cut_off() or slot.part() for slot in self._slots)
         return msgspec.structs.replace(self._base, parts=parts)
 
-    def finish(self, at: str) -> Message:
+    def finish(self, at: str, noted: Callable[[Message], Message]) -> Message:
+        """`noted` adds what else the model is to read."""
         self._base = msgspec.structs.replace(self._base, finished_at=at)
-        message = self.message()
+        message = noted(self.message())
         self._outbox.whole(message)
         return message
 

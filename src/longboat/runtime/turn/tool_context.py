@@ -244,8 +244,11 @@ class CallContext:
         await self._services.files.note_change(self._record, key, path, before, after)
         return await self._services.tools.diagnostics_after(path, after)
 
-    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...]:
+    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
         run = self._record.run
+        is_asked = self._services.asks.question_of(run.run_id, self._call_id) is not None
+        if not is_asked and not self._record.options.wait_for_answers and not self._services.host.can_answer():
+            return None
         question = Question(
             id=new_id(),
             session_id=run.session_id,

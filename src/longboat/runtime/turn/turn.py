@@ -20,6 +20,7 @@ from longboat.models.protocol import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
+from longboat.runtime.turn.limits import TurnLimits
 from longboat.runtime.turn.mcp_prompts import fill_in_prompt
 from longboat.runtime.turn.outbox import Notices, Outbox
 from longboat.runtime.turn.outcome import (
@@ -82,11 +83,13 @@ class Turn:
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._retry = RetrySection()
+        self._limits = TurnLimits(services, record, tell=self._notices.problem, flush=self._outbox.flush)
         self._tool_calls = ToolCalls(
             services,
             owner,
             record,
             self._outbox,
+            self._limits,
             heed_stop=self._heed_stop,
             problem=self._notices.problem,
         )
@@ -119,6 +122,7 @@ class Turn:
     def fold(self, message: Message) -> None:
         self._history.append(message)
         self._asked.add(text_of(message))
+        self._limits.renew()
 
     def withdraw(self, message: Message) -> None:
         self._history.remove(message)
@@ -172,7 +176,9 @@ class Turn:
         if self._record.options.shell is not None:
             return await self._run_shell(self._record.options.shell)
         model = await self._services.model(self._record.model, "large")
-        self._retry = self._services.config().retry  # for all of the turn: a file that is being edited does not end it
+        config = self._services.config()  # for all of the turn: a file that is being edited does not end it
+        self._retry = config.retry
+        self._limits.begin(config.limits)
         self._setup = await self._services.turn_setup(self._record, model)
         for problem in self._setup.problems:
             self._notices.problem(problem)
@@ -184,11 +190,13 @@ class Turn:
         await self._resume_calls()
         while True:
             self._heed_stop()
+            await self._check_limits()
             await self._owner.drain_step(self.run_id)
             await self._announce_prompts()
             if await self._make_room(model):
                 continue  # who wanted to steer meanwhile still can
             await self._owner.send_step(self.run_id)
+            self._limits.add_step()
             reason, calls = await self._step(model)
             if reason is not None and not self._ask_to_speak(reason) and not await self._send_back():
                 return reason
@@ -288,6 +296,11 @@ class Turn:
         self._history.append(answer)
         self._tell_model(complaint)
         return True
+
+    async def _check_limits(self) -> None:
+        said = await self._limits.check()
+        if said is not None:
+            self._tell_model(said)
 
     async def _announce_prompts(self) -> None:
         """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""

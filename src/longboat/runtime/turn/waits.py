@@ -21,8 +21,14 @@ class Waits:
 
     def take(self, run_id: str) -> float:
         """The seconds of a run that ends; they are not kept."""
+        waited_s = self.so_far(run_id)
+        self._spans.pop(run_id, None)
+        return waited_s
+
+    def so_far(self, run_id: str) -> float:
+        """The seconds of a run, without what it is waiting for now."""
         total, end = 0.0, ""
-        for since, until in sorted(self._spans.pop(run_id, [])):
+        for since, until in sorted(self._spans.get(run_id, [])):
             if until > end:
                 total += seconds_between(max(since, end), until)
                 end = until

@@ -38,10 +38,11 @@ class Presence:
 
     @asynccontextmanager
     async def stream(
-        self, *, client_id: str, after: str | None, session_id: str | None
+        self, *, client_id: str, after: str | None, session_id: str | None, answers: bool
     ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """`answers`: the client says that someone can answer questions there."""
         stream = object()
-        new = self.claims.attach(client_id, stream)
+        new = self.claims.attach(client_id, stream, answers=answers)
         try:
             if new:
                 await self._clients.came(client_id)
@@ -68,6 +69,8 @@ class Claims:
         self._on_detach = on_detach
         self._on_free = on_free
         self._streams: dict[str, set[object]] = {}
+        self._answering: dict[str, set[object]] = {}
+        """Each client's streams at which someone can answer. The last one of a client counts for the grace time."""
         self._leaving: dict[str, asyncio.TimerHandle] = {}
         self._hold: asyncio.TimerHandle | None = None
         self._closed = False
@@ -80,16 +83,24 @@ class Claims:
     def streams(self) -> int:
         return sum(map(len, self._streams.values()))
 
+    @property
+    def can_answer(self) -> bool:
+        """Whether someone can answer questions at any of the clients."""
+        return any(self._answering.values())
+
     def hold(self) -> None:
         """Keep the workspace until the first stream may have come."""
         if self._hold is not None:
             self._hold.cancel()
         self._hold = asyncio.get_running_loop().call_later(self._hold_s, self._unhold)
 
-    def attach(self, client_id: str, stream: object) -> bool:
+    def attach(self, client_id: str, stream: object, *, answers: bool = False) -> bool:
         """A stream opened. True if the client was not attached before."""
         if client_id in self._leaving:
             self._leaving.pop(client_id).cancel()
+            self._answering.pop(client_id, None)
+        if answers:
+            self._answering.setdefault(client_id, set()).add(stream)
         new = client_id not in self._streams
         self._streams.setdefault(client_id, set()).add(stream)
         if self._hold is not None:
@@ -103,7 +114,9 @@ class Claims:
         if self._closed or stream not in streams:
             return  # closed or released meanwhile: the streams that the client has now are others
         streams.remove(stream)
-        if not streams:
+        if streams:
+            self._answering.get(client_id, set()).discard(stream)
+        else:
             timer = asyncio.get_running_loop().call_later(self._grace_s, self.release, client_id)
             self._leaving[client_id] = timer
 
@@ -111,6 +124,7 @@ class Claims:
         """The client gives its claim back, now."""
         if client_id in self._leaving:
             self._leaving.pop(client_id).cancel()
+        self._answering.pop(client_id, None)
         if self._streams.pop(client_id, None) is not None:
             self._on_detach(client_id)
         if not self.held:

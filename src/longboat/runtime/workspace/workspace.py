@@ -96,7 +96,9 @@ class Workspace:
         logins: Logins,
         output_files: OutputFiles,
         on_free: Callable[["Workspace"], None],
+        is_someone_reachable: Callable[[], bool],
     ) -> None:
+        """`is_someone_reachable`: whether someone who is not attached to this workspace would answer its questions."""
         self.id = record.workspace_id
         self.directory = Path(record.path)
         self.services = services = Services(
@@ -120,6 +122,7 @@ class Workspace:
         self.closing = False
         self._created_at = record.created_at
         self._on_free = on_free
+        self._is_someone_reachable = is_someone_reachable
         self.presence = Presence(store, self.id, settings, services.config_watcher, on_free=self.settled)
         self.sessions = Sessions(services)
         self._waits = RunWaiters()
@@ -148,6 +151,9 @@ class Workspace:
 
     def session_deleted(self, session_id: str) -> None:
         self.sessions.deleted(session_id)
+
+    def can_answer(self) -> bool:
+        return self.presence.claims.can_answer or self._is_someone_reachable()
 
     def settled(self) -> None:
         if not self.presence.claims.held and not self.engaged and not self.closing:
@@ -389,12 +395,13 @@ class Workspace:
 
     @asynccontextmanager
     async def stream(
-        self, *, client_id: str, after: str | None, session_id: str | None
+        self, *, client_id: str, after: str | None, session_id: str | None, answers: bool = False
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         if session_id is not None:
             await self.sessions.get(session_id)
         self._check_open()
-        async with self.presence.stream(client_id=client_id, after=after, session_id=session_id) as chunks:
+        stream = self.presence.stream(client_id=client_id, after=after, session_id=session_id, answers=answers)
+        async with stream as chunks:
             yield chunks
 
     # Life and end

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from litestar import delete, get, post
-from litestar.params import QueryParameter
+from litestar.params import FromQuery, QueryParameter
 from litestar.types import ASGIApp
 
 from longboat.server.routes.request import ClientId, HttpRequest, Limit, app_of, client_id_of, needs, read_body, takes
@@ -37,10 +37,11 @@ async def mark_seen(request: HttpRequest) -> None:
 
 
 @get("/v1/inbox/events", media_type="text/event-stream", opt=needs("client_id"))
-async def stream_inbox(request: HttpRequest, client_id: ClientId = None) -> ASGIApp:
+async def stream_inbox(request: HttpRequest, client_id: ClientId = None, answers: FromQuery[bool] = False) -> ASGIApp:
     """The inbox as a stream (server-sent events): `inbox` with its first page, then an `inbox_change` whenever it
-    changes. It cannot be resumed: a new connection begins with a new `inbox`. Opens no workspace, keeps none open."""
-    return EventStream(app_of(request).inbox.stream(client_id_of(client_id)))
+    changes. It cannot be resumed: a new connection begins with a new `inbox`. Opens no workspace, keeps none open.
+    `answers` says that someone at this client can answer the questions of all workspaces."""
+    return EventStream(app_of(request).inbox.stream(client_id_of(client_id), answers=answers))
 
 
 @get("/v1/push")

@@ -121,13 +121,16 @@ async def stream_events(
     client_id: ClientId = None,
     session_id: FromQuery[str | None] = None,
     after: FromQuery[str | None] = None,
+    answers: FromQuery[bool] = False,
 ) -> ASGIApp:
     """The event stream (server-sent events). `Last-Event-ID` or `after` resumes exactly there; without them a
-    snapshot comes first. `session_id` leaves out the events of other sessions."""
+    snapshot comes first. `session_id` leaves out the events of other sessions. `answers` says that someone at this
+    client can answer questions; where no attached client says so, the agent decides by itself, and a turn ends at its
+    limits."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)
     cursor = request.headers.get("last-event-id") or after or None
-    return EventStream(workspace.stream(client_id=name, after=cursor, session_id=session_id))
+    return EventStream(workspace.stream(client_id=name, after=cursor, session_id=session_id, answers=answers))
 
 
 HANDLERS = [list_workspaces, join_workspace, get_workspace, release_workspace, drop_client, stream_events]

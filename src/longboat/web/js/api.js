@@ -57,7 +57,7 @@ export const server = {
       `${workspace_id ? `/v1/workspaces/${encodeURIComponent(workspace_id)}` : '/v1'}/stats${query({ days })}`,
     ),
   inbox: (client_id, before, limit) => call('GET', `/v1/inbox${query({ client_id, before, limit })}`),
-  inboxEventsPath: (client_id) => `/v1/inbox/events${query({ client_id })}`,
+  inboxEventsPath: (client_id) => `/v1/inbox/events${query({ client_id, answers: true })}`,
   seen: (body) => call('POST', '/v1/inbox/seen', body),
   push: () => call('GET', '/v1/push'),
   subscribe: (body) => call('POST', '/v1/push/subscriptions', body),
@@ -79,7 +79,7 @@ export class Workspace {
   }
 
   get eventsPath() {
-    return `${this.root}/events${query({ client_id: this.client_id })}`;
+    return `${this.root}/events${query({ client_id: this.client_id, answers: true })}`;
   }
 
   at(session_id, rest = '') {

@@ -1,0 +1,122 @@
+"""The limits of a turn, without I/O: steps, failures in a row and working time, and what the model is told of them.
+
+Must not know who is asked at a limit, nor what happens then.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from longboat.wire.models import ToolCallPart, ToolResultPart
+
+STEPS_AHEAD = 5
+"""How many steps before the limit the model is told."""
+TIME_AHEAD = 0.1
+"""At which part of the time the model is told."""
+FAILURES_AHEAD = 2
+NUDGE_AT = 3
+"""The same failing call so often is answered with a nudge."""
+
+
+class Limit(Enum):
+    STEPS = "steps"
+    FAILURES = "failures"
+    TIME = "minutes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far a turn may go; 0 is no limit."""
+
+    steps: int = 0
+    failures: int = 0
+    """Steps in a row whose tool calls all fail."""
+    seconds: float = 0.0
+
+
+class LimitCounter:
+    """Counts one turn. `worked_s` is the time it has worked so far."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._steps = self._failures = self._steps_before = 0
+        self._renewed_s = 0.0
+        self._told: set[Limit] = set()
+        self._failed: Counter[tuple[str, str]] = Counter()
+
+    def add_step(self) -> None:
+        self._steps += 1
+
+    def add_results(self, results: Iterable[ToolResultPart]) -> None:
+        if all(result.is_error for result in results):
+            self._failures += 1
+        else:
+            self._failures = 0
+            self._told.discard(Limit.FAILURES)
+
+    def renew(self, worked_s: float) -> None:
+        """Count from the beginning: a person wants the turn to continue."""
+        self._steps_before += self._steps
+        self._steps = self._failures = 0
+        self._renewed_s = worked_s
+        self._told.clear()
+
+    def reached(self, worked_s: float) -> Limit | None:
+        left = self._left(worked_s)
+        return next((limit for limit, (remaining, _) in left.items() if remaining <= 0), None)
+
+    def describe(self, limit: Limit, worked_s: float) -> str:
+        """How far the turn has come, as a few words."""
+        match limit:
+            case Limit.STEPS:
+                return f"{self._steps_before + self._steps} steps"
+            case Limit.FAILURES:
+                return f"{self._failures} steps in a row in which every tool call failed"
+            case Limit.TIME:
+                return f"{worked_s / 60:.0f} minutes of work"
+
+    def warning(self, worked_s: float) -> str | None:
+        """For the model, once, when a limit is near."""
+        near = [
+            limit for limit, (left, ahead) in self._left(worked_s).items() if left <= ahead and limit not in self._told
+        ]
+        self._told.update(near)
+        return "\n".join(self._warning(limit, worked_s) for limit in near) or None
+
+    def nudge(self, call: ToolCallPart, result: ToolResultPart) -> str | None:
+        """For the model, when it repeats a call that fails."""
+        key = (call.name, call.input)
+        if not result.is_error:
+            del self._failed[key]
+            return None
+        self._failed[key] += 1
+        if self._failed[key] < NUDGE_AT:
+            return None
+        return (
+            f"This same call has failed {self._failed[key]} times. Do not repeat it: look at the error and at the "
+            "current state, then do something else, or say what stops you."
+        )
+
+    def _left(self, worked_s: float) -> dict[Limit, tuple[float, float]]:
+        """Of each limit there is: what remains, and from where on the model is told."""
+        bounds, spent_s = self._bounds, worked_s - self._renewed_s
+        all_limits = {
+            Limit.STEPS: (bounds.steps, self._steps, min(STEPS_AHEAD, bounds.steps // 2)),
+            Limit.FAILURES: (bounds.failures, self._failures, min(FAILURES_AHEAD, bounds.failures // 2)),
+            Limit.TIME: (bounds.seconds, spent_s, bounds.seconds * TIME_AHEAD),
+        }
+        return {limit: (bound - spent, ahead) for limit, (bound, spent, ahead) in all_limits.items() if bound}
+
+    def _warning(self, limit: Limit, worked_s: float) -> str:
+        left, _ = self._left(worked_s)[limit]
+        match limit:
+            case Limit.STEPS:
+                near = f"This turn ends after {left:.0f} more step{'' if left == 1 else 's'}."
+            case Limit.FAILURES:
+                near = (
+                    f"This turn ends after {left:.0f} more step{'' if left == 1 else 's'} with only failing tool calls."
+                )
+            case Limit.TIME:
+                near = f"This turn ends in about {max(1, round(left / 60))} min."
+        return f"[{near} Finish what matters most, then say what is done and what is left.]"

@@ -1,0 +1,141 @@
+"""The limits of a turn at work: the model is told before, and at a limit a person is asked or the run ends.
+
+Owns what happens at a limit. Must not know how steps and results are counted: `core.limits` does.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from longboat.config.settings import LimitsSection
+from longboat.core.limits import Bounds, Limit, LimitCounter
+from longboat.errors import LimitReached
+from longboat.runtime.clock import now, seconds_between
+from longboat.runtime.protocols import WorkspaceServices
+from longboat.store.records import RunRecord
+from longboat.wire.asks import Question
+from longboat.wire.ids import new_id, person
+from longboat.wire.models import Message, ToolCallPart, ToolResultPart
+from longboat.wire.requests import Approve
+
+GO_ON = "Continue"
+STOP = "Stop"
+_YES = frozenset({GO_ON.lower(), "yes", "y", "ok", "go on", "go"})
+_NO = frozenset({STOP.lower(), "no", "n", "end"})
+
+NO_CALL = ""
+"""The `tool_call_id` of a question that no tool call asks."""
+
+
+class TurnLimits:
+    def __init__(
+        self,
+        services: WorkspaceServices,
+        record: RunRecord,
+        *,
+        tell: Callable[[str], None],
+        flush: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`tell` tells people what was decided; `flush` saves what the turn has done so far."""
+        self._services = services
+        self._record = record
+        self._tell = tell
+        self._flush = flush
+        self._counter = LimitCounter(Bounds())
+        self._began_at = now()
+
+    @property
+    def _approved(self) -> bool:
+        """Whether the higher limits hold, at which nobody is asked. A sub-agent never has them."""
+        return self._record.approve is Approve.ALL and not self._is_sub_agent
+
+    @property
+    def _is_sub_agent(self) -> bool:
+        return self._record.run.parent_run_id is not None
+
+    @property
+    def _worked_s(self) -> float:
+        waited_s = self._services.asks.waited_s(self._record.run.run_id)
+        return max(0.0, seconds_between(self._began_at, now()) - waited_s)
+
+    def begin(self, section: LimitsSection) -> None:
+        """Count from here; after a restart, too: a run is resumed only a few times."""
+        steps, minutes = section.steps, section.minutes
+        if self._approved:
+            steps, minutes = section.approved_steps, section.approved_minutes
+        self._counter = LimitCounter(Bounds(steps=steps, failures=section.failures, seconds=minutes * 60))
+
+    def renew(self) -> None:
+        """A person has sent another prompt into the turn."""
+        self._counter.renew(self._worked_s)
+
+    def nudged(self, call: ToolCallPart, result: ToolResultPart) -> ToolResultPart:
+        """The result, with a nudge if the call keeps failing."""
+        return _with_note(result, self._counter.nudge(call, result))
+
+    def noted(self, message: Message) -> Message:
+        """The results of a step, with a note for the model if a limit is near."""
+        results = [part for part in message.parts if isinstance(part, ToolResultPart)]
+        self._counter.add_results(results)
+        note = self._counter.warning(self._worked_s)
+        if note is None or not results:
+            return message
+        return msgspec.structs.replace(message, parts=(*message.parts[:-1], _with_note(results[-1], note)))
+
+    def add_step(self) -> None:
+        self._counter.add_step()
+
+    async def check(self) -> str | None:
+        """Before a step: at a limit, ask whether to continue. Returns what the person said if it is more than a yes: it
+        is for the model. Raises LimitReached if the run ends here."""
+        known = self._services.asks.question_of(self._record.run.run_id, NO_CALL)
+        if known is not None:  # asked before a restart
+            return await self._ask(known)
+        limit = self._counter.reached(self._worked_s)
+        if limit is None:
+            return None
+        told = self._counter.describe(limit, self._worked_s)
+        if not self._may_ask():
+            raise LimitReached(f"{told} ({self._setting(limit)} in longboat.json). Send a prompt to continue.")
+        await self._flush()
+        return await self._ask(self._question(f"The agent reached a limit: {told}. Continue?"))
+
+    def _may_ask(self) -> bool:
+        if self._approved or self._is_sub_agent:  # a sub-agent's parent gets what it has, and decides
+            return False
+        return self._record.options.wait_for_answers or self._services.host.can_answer()
+
+    async def _ask(self, question: Question) -> str | None:
+        answered = await self._services.asks.question(question)
+        who = person(answered.answered_by) if answered.answered_by else "Someone"
+        said = " ".join(answered.answer).strip()
+        word = said.lower().rstrip(".!")
+        if word in _NO:
+            raise LimitReached(f"{who} stopped it. Send a prompt to continue.")
+        more = None if word in _YES else said
+        self._tell(f"{who} let the turn continue{f': {more}' if more else '.'}")
+        self.renew()
+        return more
+
+    def _question(self, text: str) -> Question:
+        run = self._record.run
+        return Question(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            tool_call_id=NO_CALL,
+            text=text,
+            choices=(GO_ON, STOP),
+            multiple=False,
+            asked_at=now(),
+            parent_run_id=run.parent_run_id,
+            parent_session_id=run.parent_session_id,
+        )
+
+    def _setting(self, limit: Limit) -> str:
+        higher = self._approved and limit is not Limit.FAILURES
+        return f"limits.{'approved_' if higher else ''}{limit.value}"
+
+
+def _with_note(result: ToolResultPart, note: str | None) -> ToolResultPart:
+    return result if note is None else msgspec.structs.replace(result, content=f"{result.content}\n\n{note}")
