@@ -277,6 +277,66 @@ async def test_a_name_that_resolves_differently_later_changes_nothing(
     assert site.hits[0].headers["host"] == f"rebind.test:{site.port}"
 
 
+async def test_a_post_connects_to_the_address_that_was_checked_for_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding of a push service: each name is resolved once for each message."""
+    loop = asyncio.get_running_loop()
+    answers = ["127.0.0.2", "127.0.0.1", "93.184.216.34", "127.0.0.2"]
+
+    async def turning(host: Any, port: Any, **options: Any) -> Any:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (answers.pop(0), port))]
+
+    monkeypatch.setattr(loop, "getaddrinfo", turning)
+    web, url = Web(allowed_networks=PUBLIC), f"http://rebind.test:{site.port}/"
+    site.replies["/"] = page("", status="201 Created")
+    async with open_site("127.0.0.1") as own:
+        assert await web.post(url, body=b"x", headers={}) == 201
+        with pytest.raises(ToolError, match="private or local"):
+            await web.post(url, body=b"x", headers={})
+        with pytest.raises(ToolError, match="must use https"):
+            await web.post(url, body=b"x", headers={})
+        assert own.hits == []
+    assert answers == ["127.0.0.2"]
+    assert len(site.hits) == 1
+
+
+async def test_a_post_follows_no_redirect(site: Site) -> None:
+    site.replies["/moved"] = redirect(f"{site.url}/elsewhere")
+    assert await Web(allowed_networks=PUBLIC).post(f"{site.url}/moved", body=b"x", headers={}) == 302
+    assert [hit.target for hit in site.hits] == ["/moved"]
+
+
+async def test_an_endless_answer_to_a_post_is_not_read(site: Site) -> None:
+    hung_up = asyncio.Event()
+
+    async def endless(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 201 Created\r\nContent-Length: 1000000000000\r\n\r\n")
+        try:
+            while True:
+                writer.write(b"x" * 65_536)
+                await writer.drain()
+        finally:
+            hung_up.set()
+
+    site.replies["/"] = endless
+    assert await Web(allowed_networks=PUBLIC).post(f"{site.url}/", body=b"x", headers={}) == 201
+    await hung_up.wait()
+
+
+@pytest.mark.parametrize("endless", [b"X-A: b\r\n", b"x" * 1_000])
+async def test_an_endless_head_of_an_answer_is_refused(site: Site, endless: bytes) -> None:
+    async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 201 Created\r\n")
+        while True:
+            writer.write(endless * 100)
+            await writer.drain()
+
+    site.replies["/"] = serve
+    with pytest.raises(ToolError, match="could not be reached"):
+        await Web(allowed_networks=PUBLIC).post(f"{site.url}/", body=b"x", headers={})
+
+
 async def test_of_several_addresses_the_private_are_passed_over_and_a_dead_one_is_survived(
     site: Site, context: OpenToolContext, fetch: FetchTool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import time
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from socket import SOCK_STREAM, gaierror
@@ -85,22 +85,32 @@ class Web:
         raise ToolError(f"{url} redirects more than {MAX_HOPS} times.")
 
     async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send a body; the status of the answer, which is not read. No redirect is followed."""
+        """Send a body; the status of the answer, which is not read. No redirect is followed. The addresses are checked
+        as by `check_post`, and one of those that were checked is connected to."""
         import httpx2
 
         there = _checked(url)
         try:
-            async with asyncio.timeout(self._timeout_s), self._answer(there, "POST", headers, body) as response:
-                return response.status_code
+            async with asyncio.timeout(self._timeout_s):
+                addresses = await self._addresses_to_post(there)
+                async with self._answer(there, "POST", headers, body, addresses=addresses) as response:
+                    return response.status_code
         except TimeoutError:
             raise ToolError(f"{there.host} did not answer within {self._timeout_s:g} s.") from None
         except httpx2.HTTPError as error:
             raise ToolError(f"{there.host} could not be reached: {str(error) or type(error).__name__}.") from None
 
-    async def is_allowed(self, url: str) -> bool:
-        """Whether the host of a URL is in the allowed networks. Raises if it is neither there nor public."""
-        addresses = await self._resolve(_checked(url))
-        return not any(may_reach(address) for address in addresses)
+    async def check_post(self, url: str) -> None:
+        """Raise unless the host is in the allowed networks, or is public and the URL uses https."""
+        await self._addresses_to_post(_checked(url))
+
+    async def _addresses_to_post(self, url: "httpx2.URL") -> list[str]:
+        addresses = await self._resolve(url)
+        if url.scheme != "https":
+            addresses = [address for address in addresses if not may_reach(address)]
+        if not addresses:
+            raise ToolError(f"{url.host} is a public host, so the URL must use https.")
+        return addresses
 
     async def _hop(self, url: "httpx2.URL", limit: int, accept: str) -> "Page | httpx2.URL":
         async with self._answer(url, "GET", {"Accept": accept, "Accept-Encoding": "gzip"}) as response:
@@ -121,11 +131,18 @@ class Web:
 
     @asynccontextmanager
     async def _answer(
-        self, url: "httpx2.URL", method: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        url: "httpx2.URL",
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        *,
+        addresses: Sequence[str] = (),
     ) -> "AsyncIterator[httpx2.Response]":
+        """`addresses`: those that were checked already."""
         import httpx2
 
-        addresses = await self._resolve(url)
+        addresses = addresses or await self._resolve(url)
         if self._verify is None:
             self._verify = await asyncio.to_thread(httpx2.create_ssl_context)
         # No proxy from the environment: it would resolve names in our place.
