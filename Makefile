@@ -111,7 +111,7 @@ pictures: setup ## Take the pictures of the docs anew
 	$(BIN)/python docs/pictures.py
 
 # The background server runs from this .venv. One that was named by LONGBOAT_URL is somebody else's.
-clean: ## Stop the server and remove what was made here (your sessions and the weights stay)
+clean: ## Stop the server and remove what was made here (your sessions and local models stay)
 	@if $(BIN)/longboat --version >/dev/null 2>&1; then \
 	  echo "==> Stopping the server"; \
 	  env -u LONGBOAT_URL -u LONGBOAT_SOCKET $(BIN)/longboat stop && \

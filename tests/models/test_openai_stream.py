@@ -70,7 +70,8 @@ def test_a_step_is_priced_with_its_cached_tokens_unless_the_server_says_what_it_
     list(reader.feed(stream_of({"usage": {"prompt_tokens": 1}}, delta("stop"), {"choices": [], "usage": counted})))
     (finished,) = reader.finish()
     cost = counted.get("cost", 2.5)
-    assert finished == Finished(StopReason.END_TURN, Usage(input_tokens=1000, output_tokens=10, cost=cost))
+    usage = Usage(input_tokens=1000, output_tokens=10, cost=cost)
+    assert finished == Finished(StopReason.END_TURN, usage, cached_tokens=900)
     assert seen == ([] if "cost" in counted else [Counted(input_tokens=1000, output_tokens=10, cache_read_tokens=900)])
 
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from gguf_files import write_gguf
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
 from longboat.installation import install_command
 from longboat.models import registry
 from longboat.models.adapters import RetirableModel
-from longboat.models.local import model as local
-from longboat.models.local.model import LocalModel
+from longboat.models.local.known import DEMO, QWEN_CODER
+from longboat.models.local.model import LocalModel, LocalModels
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
 from longboat.models.pydantic_adapter import PydanticModel
@@ -97,7 +98,7 @@ def test_the_small_model_is_of_the_large_ones_provider(large: str, small: str):
 @pytest.mark.usefixtures("local_runtime")
 def test_the_local_model_is_the_last_resort():
     models = registry_of()
-    assert type(adapter_of(models)) is LocalModel
+    assert type(models.resolve(None, "large")) is LocalModel
     assert models.resolve(None, "small") is models.resolve("local", "large") is models.resolve(None, "large")
     assert registry_of(environ={"GROQ_API_KEY": "k"}).resolve(None, "large").provider == "groq"
 
@@ -126,10 +127,101 @@ def test_a6_who_chose_a_model_is_not_told_to_choose_one(config: dict[str, Any], 
 
 
 @pytest.mark.usefixtures("local_runtime")
-def test_a_shared_local_model_is_used_and_left_open(tmp_path: Path):
-    shared = LocalModel(tmp_path)
-    models = Registry(Config(), {}, data_dir=tmp_path, local_model=shared)
-    assert models.resolve(None, "large") is shared
+def test_two_configurations_share_a_local_model(tmp_path: Path):
+    shared = LocalModels(tmp_path)
+    one, other = (Registry(Config(), {}, data_dir=tmp_path, local_models=shared) for _ in range(2))
+    assert one.resolve(None, "large") is other.resolve("local/smollm2-135m", "small")
+
+
+# Local models
+
+
+def local_registry(data_dir: Path, *entries: dict[str, Any], **models: str) -> Registry:
+    section = {"type": "local", "models": entries} if entries else None
+    config = {"providers": {"local": section} if section else {}, "models": {"detect": False, **models}}
+    return Registry(msgspec.convert(config, Config), {}, data_dir=data_dir)
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_a_local_model_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write_gguf(tmp_path / "home" / "m.gguf")
+    monkeypatch.setenv("HOME", str(path.parent))
+    models = local_registry(tmp_path)
+    for name in (f"local/{path}", "local/~/m.gguf"):
+        model = models.resolve(name, "large")
+        assert (spelled(model), model.context_window) == (name, 32_768)
+    assert models.resolve(f"local/{path}", "large") is models.resolve(f"local/{path}", "small")
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_the_configuration_gives_a_file_a_name_and_settings(tmp_path: Path):
+    path = write_gguf(tmp_path / "m.gguf")
+    entry = {"id": "mine", "path": str(path), "context_window": 5_000, "max_output_tokens": 700, "threads": 3}
+    model = local_registry(tmp_path, entry).resolve(None, "large")
+    assert isinstance(model, ToolModel)
+    assert isinstance(model.adapter, LocalModel)
+    assert spelled(model) == "local/mine"
+    fit = model.adapter.fit
+    assert (fit.context_window, fit.max_output_tokens, fit.threads) == (5_000, 700, 3)
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_a_downloaded_file_is_known_by_its_name(tmp_path: Path):
+    write_gguf(tmp_path / "models" / "devstral-q4.gguf")
+    models = local_registry(tmp_path)
+    assert spelled(models.resolve("local/devstral-q4", "large")) == "local/devstral-q4"
+    assert "local/devstral-q4" in {model.name for model in models.models() if model.ready}
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_titles_come_from_the_same_local_model(tmp_path: Path):
+    write_gguf(tmp_path / "models" / "m.gguf")
+    models = local_registry(tmp_path, large="local/m")
+    assert models.resolve(None, "small") is models.resolve(None, "large")
+
+
+@pytest.mark.usefixtures("local_runtime")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("local/qwen2.5-coder-1.5b", r"Run `longboat models pull qwen2.5-coder-1.5b` \(1\.1 GB\)"),
+        ("local/no-such", "There is no local model 'no-such'.*local//path/to/file.gguf"),
+        ("local/../../etc/passwd", "There is no local model"),
+        ("local//no/such.gguf", "/no/such.gguf cannot be read: No such file"),
+        ("local/relative", "must be absolute"),
+    ],
+)
+def test_what_is_wrong_with_a_local_model_is_told(tmp_path: Path, name: str, message: str):
+    entries = [{"id": "relative", "path": "models/m.gguf"}]
+    with pytest.raises(ModelError, match=message):
+        local_registry(tmp_path, *entries).resolve(name, "large")
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_only_local_itself_takes_paths(tmp_path: Path):
+    """Whatever else a path could hide behind, the rules for trust would have to know."""
+    path = write_gguf(tmp_path / "m.gguf")
+    config = msgspec.convert({"providers": {"mine": {"type": "local"}}}, Config)
+    with pytest.raises(ModelError, match="There is no local model"):
+        Registry(config, {}, data_dir=tmp_path).resolve(f"mine/{path}", "large")
+
+
+@pytest.mark.usefixtures("local_runtime")
+def test_the_list_tells_of_local_models_what_is_known_and_no_more(tmp_path: Path):
+    path = write_gguf(tmp_path / "models" / "m.gguf", weights=1_000_000)
+    broken = {"id": "broken", "path": str(tmp_path / "none.gguf")}
+    found = {model.name: model for model in local_registry(tmp_path, broken).models() if model.name.startswith("local")}
+    assert list(found) == ["local/smollm2-135m", "local/m", "local/broken", "local/qwen2.5-coder-1.5b"]
+    mine, demo, coder = (found[f"local/{name}"] for name in ("m", DEMO.id, QWEN_CODER.id))
+    assert mine.local is not None
+    assert (mine.ready, mine.context_window, mine.local.downloaded) == (True, 32_768, True)
+    assert (mine.local.size, mine.local.solved, mine.local.tokens_per_s) == (path.stat().st_size, None, None)
+    assert mine.local.memory > mine.local.size
+    assert (demo.ready, demo.context_window, demo.local and demo.local.downloaded) == (True, 8_192, False)
+    assert (coder.ready, coder.local and coder.local.size) == (False, QWEN_CODER.file.size)
+    assert "longboat models pull qwen2.5-coder-1.5b" in (coder.problem or "")
+    assert (found["local/broken"].ready, found["local/broken"].local) == (False, None)
+    assert "No such file" in (found["local/broken"].problem or "")
 
 
 def test_the_same_name_is_the_same_model():
@@ -345,7 +437,7 @@ def test_the_overview_tells_what_is_set_and_what_is_missing_without_secrets():
         "Run `longboat connect anthropic`, or set ANTHROPIC_API_KEY.",
     )
     assert (by_name["local"].key, by_name["local"].source) == ("not needed", "built in")
-    assert by_name["local"].models == (f"local/{local.NAME}",)
+    assert by_name["local"].models == (f"local/{DEMO.id}",)
     assert "sesame" not in repr(overview)
     assert "open'" not in repr(overview)
 

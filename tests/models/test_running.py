@@ -2,11 +2,14 @@
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,7 +17,6 @@ import pytest
 from longboat.config.settings import Config, ModelEntry, ModelsSection
 from longboat.errors import ModelError
 from longboat.models.catalogue import FREE
-from longboat.models.local import model as local
 from longboat.models.registry import Registry
 from longboat.models.running_servers import LOOK_S, OLLAMA_WINDOW, USUAL, Usual, look
 
@@ -114,7 +116,9 @@ def registry(port: int, **models: Any) -> Registry:
 
 
 def test_it_answers_when_nothing_is_configured_and_before_the_local_model(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local, "runtime_installed", lambda: True)
+    runtime = ModuleType("xllamacpp")
+    runtime.__spec__ = ModuleSpec("xllamacpp", None)
+    monkeypatch.setitem(sys.modules, "xllamacpp", runtime)
     with listening(page(TAGS)) as port:
         overview = registry(port).describe()
         model = registry(port).resolve(None, "large")
@@ -124,7 +128,7 @@ def test_it_answers_when_nothing_is_configured_and_before_the_local_model(monkey
 
 
 def test_nobody_looks_where_the_setting_says_no_or_a_key_is_set(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(local, "runtime_installed", lambda: False)
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
     asked: list[None] = []
 
     def noted() -> None:

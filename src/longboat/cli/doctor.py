@@ -4,7 +4,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from longboat.store.datadir import STORE_NAME
 
 if TYPE_CHECKING:
     from longboat.models.registry import Overview, ProviderInfo
+    from longboat.wire.listings import LocalModelInfo, ModelInfo
     from longboat.wire.models import AgentInfo
 
 LOW_DISK = 200_000_000
@@ -202,7 +203,7 @@ def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
 
 
 def _models(cwd: Path, data: Path) -> Iterator[Finding]:
-    from longboat.cli.models import advice_for, describe, server_view
+    from longboat.cli.models import advice_for, describe, local_models, server_view
     from longboat.config.load import FILE_NAME, user_config_file
 
     files = (user_config_file(os.environ, Path.home()), cwd / FILE_NAME)
@@ -218,14 +219,15 @@ def _models(cwd: Path, data: Path) -> Iterator[Finding]:
         agent = None  # reported by _server
     # A key missing only in this shell does not matter to a server that has it.
     missing = Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG
-    yield from _as_this_shell_has_it(overview, missing, data)
+    yield from _as_this_shell_has_it(overview, missing)
+    yield from _local_models(overview, local_models(str(cwd), data))
     if agent is not None and (agent.ready or agent.problem != overview.problem):  # else it is said already
         yield from _as_the_server_has_it(overview, agent, cwd)
     if advice := advice_for(overview, agent):
         yield Finding(Verdict.NOTE, "models", advice)
 
 
-def _as_this_shell_has_it(overview: "Overview", verdict: Verdict, data: Path) -> Iterator[Finding]:
+def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Finding]:
     in_use = {(name or "").partition("/")[0] for name in (overview.large, overview.small)}
     for provider in overview.providers:
         yield from _provider(provider, verdict, in_use=provider.name in in_use)
@@ -234,7 +236,6 @@ def _as_this_shell_has_it(overview: "Overview", verdict: Verdict, data: Path) ->
     else:
         detail = f"prompts: {overview.large}, titles: {overview.small} (from this shell's environment)"
         yield Finding(Verdict.OK, "models (shell)", detail)
-    yield from _local_model(data, in_use="local" in in_use)
 
 
 def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -> Iterator[Finding]:
@@ -272,21 +273,33 @@ def _unreachable(url: str) -> str:
     return ""
 
 
-def _local_model(data: Path, *, in_use: bool) -> Iterator[Finding]:
+def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterator[Finding]:
+    """Those that are in use or here: whether they can be loaded, and fit into the memory."""
     from longboat.installation import install_command
-    from longboat.models.local.model import runtime_installed
-    from longboat.models.local.weights import present
+    from longboat.models.local.fit import this_machine
+    from longboat.models.local.process import runtime_installed
 
     if not runtime_installed():
-        install = install_command("local")
-        yield Finding(Verdict.NOTE, "local model", f"not installed (optional: `{install}`)")
-    elif not present(data):
-        when = "will be at the first prompt" if in_use else "not in use"
-        yield Finding(
-            Verdict.NOTE, "local model", f"weights not downloaded; {when} (`longboat models pull` downloads them)"
-        )
-    else:
-        yield Finding(Verdict.OK, "local model", "installed, weights downloaded")
+        yield Finding(Verdict.NOTE, "local models", f"not installed (optional: `{install_command('local')}`)")
+        return
+    available = this_machine().available
+    for model in found:
+        in_use = model.name in (overview.large, overview.small)
+        if model.local is None and model.problem is not None:
+            yield Finding(Verdict.WRONG if in_use else Verdict.NOTE, "local models", f"{model.name}: {model.problem}")
+        elif model.local is not None and (in_use or model.local.downloaded):
+            yield _local_model(model, model.local, available, in_use=in_use)
+
+
+def _local_model(model: "ModelInfo", here: "LocalModelInfo", available: int | None, *, in_use: bool) -> Finding:
+    needs = f"{model.name}: needs about {here.memory / 1e9:.1f} GB of memory"
+    if not here.downloaded:
+        return Finding(Verdict.NOTE, "local models", f"{model.name}: not downloaded; will be at the first prompt")
+    if available is not None and here.memory > available:
+        advice = "set a smaller context_window, or use a smaller model"
+        verdict = Verdict.WRONG if in_use else Verdict.NOTE
+        return Finding(verdict, "local models", f"{needs}, {available / 1e9:.1f} GB is free: {advice}")
+    return Finding(Verdict.OK, "local models", f"{needs}, a window of {model.context_window or 0:,} tokens")
 
 
 def _wrong_config(error: LongboatError, users: Path, project: Path) -> Iterator[Finding]:

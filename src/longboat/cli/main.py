@@ -35,7 +35,7 @@ COMMANDS: dict[str, str] = {
     "mcp": "List the MCP servers and their state; log in to one.",
     "init": "Draft an AGENTS.md for this project.",
     "connect": "Connect a provider and choose the default model.",
-    "models": "Show the configured models; download the local one.",
+    "models": "Show the configured models; download local ones.",
     "config": "Show the effective configuration.",
     "trust": "Review a project's longboat.json and trust it.",
     "doctor": "Diagnose problems.",

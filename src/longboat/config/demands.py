@@ -5,7 +5,7 @@ among what the user has set up: it may not send data anywhere, use a secret, or 
 projects are trusted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,11 @@ from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.references import referred
 
 HARMLESS = frozenset({"$schema", "models", "titles", "retry", "on_restart"})
-"""Sections that any project may set. Every other section needs trust, so a new section is safe by default."""
+"""Sections that any project may set, except for a model that is named by its file. Every other section needs trust, so
+a new section is safe by default."""
+
+_PATHS = ("local//", "local/~/")
+"""How the name of a model that is a path begins."""
 
 _WHY = {
     "type": "your own file sets another type, so your key would go to another provider",
@@ -28,6 +32,7 @@ _WHY = {
     "web": "the agent could reach addresses chosen by this file",
     "limits": "the agent could work longer and spend more than you allow",
     "sandbox": "this file would decide how commands are sandboxed",
+    "path": "a model would be loaded from this file",
 }
 
 
@@ -54,17 +59,38 @@ def _demands(project: dict[str, Any], user: dict[str, Any]) -> Iterator[Demand]:
             # What a project denies only makes the agent do less.
             loosened = {name: rules for name, rules in value.items() if name != "deny"}
             yield from _changes((key,), loosened, user.get(key), key)
+        elif key == "models":
+            yield from _local_paths(value, _section(user, key))
         elif key not in HARMLESS:
             yield from _changes((key,), value, user.get(key), key)
 
 
 def _of_provider(name: str, theirs: dict[str, Any], mine: dict[str, Any]) -> Iterator[Demand]:
+    yield from _entry_paths(name, theirs.get("models", ()), mine.get("models"))
     for key, value in theirs.items():
         harmless = (
             key == "models" or (key == "type" and not mine) or (key == "api_key" and _is_its_own_key(theirs, mine))
         )
         if not harmless:
             yield from _changes(("providers", name, key), value, mine.get(key), key)
+
+
+def _entry_paths(provider: str, theirs: Iterable[dict[str, Any]], mine: Any) -> Iterator[Demand]:
+    """The files that a project's own list of models names. A model's file is read by native code, and may be made to
+    break it."""
+    known = [entry.get("path") for entry in mine if isinstance(entry, dict)] if isinstance(mine, list) else []
+    for index, entry in enumerate(theirs):
+        if (path := entry.get("path")) is not None and path not in known:
+            yield _demand(("providers", provider, "models", index, "path"), path, "path")
+
+
+def _local_paths(theirs: dict[str, Any], mine: dict[str, Any]) -> Iterator[Demand]:
+    """The same for `models`, where a file can be named as `local//path`."""
+    for role, value in theirs.items():
+        names = value if isinstance(value, list) else [value]
+        names_a_file = any(isinstance(name, str) and name.startswith(_PATHS) for name in names)
+        if names_a_file and not _same(value, mine.get(role)):
+            yield _demand(("models", role), value, "path")
 
 
 def _is_its_own_key(theirs: dict[str, Any], mine: dict[str, Any]) -> bool:

@@ -60,6 +60,10 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     price: PriceSection | None = None
     """What it costs, for example `{"input": 3, "output": 15}`; zeros for a model that is free. Default: from the
     catalogue, otherwise the cost is shown as unknown."""
+    path: str | None = None
+    """Only for `local`: the model's GGUF file, as an absolute path or with `~/`."""
+    threads: Annotated[int, msgspec.Meta(ge=1, le=1024)] | None = None
+    """Only for `local`: processor threads to use. Default: half the processors, at most 8."""
 
 
 class ProviderSection(_Section, frozen=True, kw_only=True):

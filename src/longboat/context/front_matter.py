@@ -50,6 +50,10 @@ class Document:
         if given not in ("large", "small") and not re.fullmatch(r"[^\s/]+/\S+", given):
             message = f"model: {given!r} is not a model. Expected provider/model, large, small or inherit."
             raise BadFile(self.path, message, line=self.line("model"))
+        if given.startswith(("local//", "local/~")):
+            # These files are not reviewed before they are used, as longboat.json is.
+            message = "model: only your prompt and longboat.json can name a model by its file. Give it a name there."
+            raise BadFile(self.path, message, line=self.line("model"))
         return given
 
     def line(self, key: str) -> int:

@@ -5,14 +5,17 @@ was made. Adapters are imported here, on the thread that builds them, because th
 """
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from longboat.config.settings import ModelEntry, ProviderSection
+from longboat.errors import ModelError
 from longboat.models import catalogue, refreshed_catalogue
-from longboat.models.local import model as local
+from longboat.models.local.files import local_spec
+from longboat.models.local.fit import this_machine
+from longboat.models.local.known import DEMO
 from longboat.models.protocol import Abilities, Closable, ModelEvent, ModelRequest
 from longboat.models.providers import KNOWN, LOCAL_TYPE
 from longboat.models.tool_modes.memory import ToolMemory
@@ -104,8 +107,7 @@ class Access:
 def defaults_of(section: ProviderSection) -> tuple[ModelEntry, ModelEntry] | None:
     """The large and the small model of a provider whose models are not listed."""
     if section.type == LOCAL_TYPE:
-        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW, price=catalogue.FREE)
-        return entry, entry
+        return ModelEntry(id=DEMO.id), ModelEntry(id=DEMO.id)
     known = KNOWN.get(section.type)
     return (known.large, known.small) if known else None
 
@@ -119,11 +121,17 @@ def entry_of(choice: Choice) -> ModelEntry:
 def window_of(choice: Choice, data_dir: Path) -> int | None:
     """The context window, None if nobody knows it."""
     entry = entry_of(choice)
+    if choice.section.type == LOCAL_TYPE:
+        with suppress(ModelError):
+            return local_spec(choice.provider, entry, data_dir).fit(this_machine()).context_window
+        return None
     return entry.context_window or _facts(choice, choice.section.base_url, data_dir).context_window
 
 
 def price_of(choice: Choice) -> ModelPrice | None:
     """What a million tokens cost, as far as the configuration or the price list has it."""
+    if choice.section.type == LOCAL_TYPE:
+        return ModelPrice(input=0, output=0)
     if (price := entry_of(choice).price) is not None:
         return ModelPrice(input=price.input, output=price.output)
     return catalogue.price_of(choice.section.type, choice.model, base_url=choice.section.base_url)

@@ -137,7 +137,7 @@ class StreamReader:
             raise self.broken("ended the stream before the answer was complete, without a finish_reason")
         yield from self._think.finish()
         yield from self._reasoning.end()
-        yield Finished(self._stop_reason(self._reason), self._usage())
+        yield Finished(self._stop_reason(self._reason), self._usage(), self._cached_tokens)
 
     def broken(self, what: str) -> ModelError:
         """The stream is of no use any more; another try may bring a whole one."""
@@ -227,6 +227,10 @@ class StreamReader:
             return next((call for call in reversed(self._calls) if call.wire_index == piece.index), None)
         return self._calls[-1] if self._calls and not function.name else None
 
+    @property
+    def _cached_tokens(self) -> int:
+        return min(max(self._counted.cached, 0), max(self._counted.prompt_tokens or 0, 0))
+
     def _usage(self) -> Usage:
         usage = self._counted
         if usage == _Usage():
@@ -234,7 +238,7 @@ class StreamReader:
         counted = Counted(
             input_tokens=max(usage.prompt_tokens or 0, 0),
             output_tokens=max(usage.completion_tokens or 0, 0),
-            cache_read_tokens=min(max(usage.cached, 0), max(usage.prompt_tokens or 0, 0)),
+            cache_read_tokens=self._cached_tokens,
         )
         cost = usage.cost
         if cost is None:

@@ -59,6 +59,8 @@ class Finished:
 
     reason: StopReason
     usage: Usage = field(default_factory=Usage)
+    cached_tokens: int = 0
+    """Of the input tokens: those that the provider had evaluated before and took from its cache."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class Backend:
             final = response.get()
             for ours in translation.finish(final):
                 yield ours
-            yield Finished(stop_reason(final), usage(final, self._endpoint.tariff))
+            yield Finished(stop_reason(final), usage(final, self._endpoint.tariff), final.usage.cache_read_tokens)
 
     def _settings(self, request: ModelRequest) -> ModelSettings:
         settings = ModelSettings(max_retries=0, cache=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from longboat.config.credentials import Credentials
-from longboat.config.settings import Config, ProviderSection
+from longboat.config.settings import Config, ModelEntry, ProviderSection
 from longboat.errors import ConfigInvalid, ModelError
 from longboat.installation import install_command
 from longboat.models import catalogue, refreshed_catalogue, running_servers
@@ -28,10 +28,12 @@ from longboat.models.adapters import (
 )
 from longboat.models.error_quotes import display_url
 from longboat.models.fallback import advice_on
-from longboat.models.local import model as local
+from longboat.models.local.files import all_entries, describe_local, local_spec, missing, offered_entries
+from longboat.models.local.model import LocalModels
+from longboat.models.local.process import runtime_installed
 from longboat.models.protocol import Closable, Model
 from longboat.models.providers import CLOUDS, KNOWN, LOCAL_TYPE, cloud_address, cloud_wants, keys_of, named_section
-from longboat.wire.listings import ModelInfo
+from longboat.wire.listings import LocalModelInfo, ModelInfo
 
 __all__ = ["KNOWN", "Overview", "ProviderInfo", "Registry"]
 
@@ -69,7 +71,7 @@ class Overview:
 
 
 class Registry:
-    """The models of one configuration. Pass a `local_model` to share its process; the caller closes it."""
+    """The models of one configuration. Pass `local_models` to share their processes; the caller closes them."""
 
     def __init__(
         self,
@@ -78,7 +80,7 @@ class Registry:
         *,
         data_dir: Path,
         credentials: Credentials = NO_CREDENTIALS,
-        local_model: Model | None = None,
+        local_models: LocalModels | None = None,
         look: Callable[[], running_servers.Found | None] = running_servers.look,
     ) -> None:
         """`look` finds a model server that runs on this machine; it is asked when nothing else is configured."""
@@ -86,7 +88,8 @@ class Registry:
         self._environ = environ
         self._data_dir = data_dir
         self._credentials = credentials
-        self._local_model = local_model
+        self._own_local_models = LocalModels(data_dir)
+        self._local_models = local_models or self._own_local_models
         self._look = look
         self._found: running_servers.Found | None = None
         self._models: dict[str, RetirableModel] = {}
@@ -94,8 +97,8 @@ class Registry:
     def resolve(self, name: str | None, role: Role) -> Model:
         """The model called `name`, or the one that plays `role`. The same name is the same object."""
         choice = self._named(name, role) if name else self._chosen(role)
-        if choice.section.type == LOCAL_TYPE and self._local_model is not None:
-            return self._local_model
+        if choice.section.type == LOCAL_TYPE:
+            return self._local(choice)
         if choice.name not in self._models:
             self._models[choice.name] = RetirableModel(self._built(choice))
         return self._models[choice.name]
@@ -118,12 +121,16 @@ class Registry:
 
     def models(self) -> tuple[ModelInfo, ...]:
         """What a prompt can name: those that are ready first."""
-        found = [
-            self._model_info(Choice(provider=info.name, section=self._section(info.name), model=name), info.problem)
-            for info in self._infos()
-            for name in (each.partition("/")[2] for each in info.models)
-        ]
+        found = [model for info in self._infos() for model in self.models_of(info.name)]
         return tuple(sorted(found, key=lambda model: not model.ready))
+
+    def models_of(self, provider: str) -> tuple[ModelInfo, ...]:
+        section = self._section(provider)
+        problem = self._problem(provider, section)
+        is_local = section.type == LOCAL_TYPE
+        entries = all_entries(section, self._data_dir) if is_local else self._entries(section)
+        choices = (Choice(provider=provider, section=section, model=entry.id) for entry in entries)
+        return tuple(self._model_info(choice, problem) for choice in choices)
 
     async def retire(self) -> None:
         """The configuration is not in use any more: each model closes as soon as nobody hears it."""
@@ -134,6 +141,7 @@ class Registry:
         models, self._models = self._models, {}
         for model in models.values():
             await model.aclose()
+        await self._own_local_models.aclose()
 
     # For setting up
 
@@ -185,6 +193,8 @@ class Registry:
 
     def _small_beside(self, large: Choice) -> Choice:
         """The small model of the provider that has the large one, where we know one; else the large one again."""
+        if large.section.type == LOCAL_TYPE:
+            return large  # two models would need the memory of both
         if large.section.models or large.section.base_url or not (defaults := defaults_of(large.section)):
             return large
         return Choice(provider=large.provider, section=large.section, model=defaults[1].id)
@@ -243,7 +253,7 @@ class Registry:
         except ConfigInvalid as error:
             return error.message
         if section.type == LOCAL_TYPE:
-            return None if local.runtime_installed() else f"Run `{install_command('local')}`."
+            return None if runtime_installed() else f"Run `{install_command('local')}`."
         if section.type in ("openai-compatible", "anthropic-compatible"):
             return None if section.base_url else f"Set providers.{provider}.base_url in longboat.json."
         if key is None and not section.base_url:
@@ -265,13 +275,18 @@ class Registry:
 
     def _built(self, choice: Choice) -> Closable:
         self._check_usable(choice.provider, choice.section)
-        if choice.section.type == LOCAL_TYPE:
-            return local.LocalModel(self._data_dir)
         refreshed_catalogue.use_prices(self._data_dir)
         try:
             return build(choice, self._access(choice.provider, choice.section), self._data_dir)
         except ConfigInvalid as error:
             raise _not_configured(error.message) from None
+
+    def _local(self, choice: Choice) -> Model:
+        self._check_usable(choice.provider, choice.section)
+        spec = local_spec(choice.provider, entry_of(choice), self._data_dir)
+        if problem := missing(spec):
+            raise _not_configured(f"{choice.name} is not downloaded. {problem}")
+        return self._local_models.with_tools(spec)
 
     def _access(self, provider: str, section: ProviderSection) -> Access:
         headers = {name: self._expanded(value) for name, value in section.headers.items()}
@@ -294,7 +309,15 @@ class Registry:
         names = dict.fromkeys((*self._config.providers, *KNOWN, *CLOUDS, *found, LOCAL_TYPE))
         return tuple(self._info(name) for name in names)
 
+    def _entries(self, section: ProviderSection) -> tuple[ModelEntry, ...]:
+        """The models of a provider that we know of, each once."""
+        if section.type == LOCAL_TYPE:
+            return offered_entries(section, self._data_dir)
+        return tuple({entry.id: entry for entry in section.models or defaults_of(section) or ()}.values())
+
     def _model_info(self, choice: Choice, problem: str | None) -> ModelInfo:
+        if choice.section.type == LOCAL_TYPE:
+            return self._local_info(choice, problem)
         abilities = abilities_of(choice, self._data_dir)
         return ModelInfo(
             name=choice.name,
@@ -305,6 +328,24 @@ class Registry:
             effort=abilities.effort,
             price=None if problem else price_of(choice),
             default_effort=entry_of(choice).effort if abilities.effort else None,
+        )
+
+    def _local_info(self, choice: Choice, problem: str | None) -> ModelInfo:
+        found: LocalModelInfo | None = None
+        try:
+            spec = local_spec(choice.provider, entry_of(choice), self._data_dir)
+            found, problem = describe_local(spec), problem or missing(spec)
+        except ModelError as error:
+            problem = problem or error.message
+        return ModelInfo(
+            name=choice.name,
+            ready=problem is None,
+            problem=problem,
+            context_window=window_of(choice, self._data_dir),
+            images=False,
+            effort=False,
+            price=price_of(choice),
+            local=found,
         )
 
     def _hint(self, choice: Choice) -> str | None:
@@ -335,14 +376,13 @@ class Registry:
         except ConfigInvalid:
             has_key = False
         keyless = section.type == LOCAL_TYPE or section.base_url is not None
-        entries = section.models or defaults_of(section) or ()
         return ProviderInfo(
             name=provider,
             type=section.type,
             source=self._source(provider, section),
             base_url=display_url(section.base_url) if section.base_url else None,
             key="set" if has_key else "not needed" if keyless and section.api_key is None else "missing",
-            models=tuple(dict.fromkeys(f"{provider}/{entry.id}" for entry in entries)),
+            models=tuple(f"{provider}/{entry.id}" for entry in self._entries(section)),
             problem=self._problem(provider, section),
         )
 

@@ -22,7 +22,7 @@ from longboat.errors import BadInput, ModelError, ProviderNotFound
 from longboat.installation import install_command
 from longboat.models import running_servers
 from longboat.models.adapters import Access
-from longboat.models.local import model as local
+from longboat.models.local.process import runtime_installed
 from longboat.models.providers import CLOUDS, KNOWN, LISTINGS, LOCAL_TYPE, keys_of
 from longboat.models.registry import Registry
 from longboat.wire.providers import Need, Provider, ProviderCheck, ProviderPage, Source
@@ -134,7 +134,7 @@ class Providers:
         _, registry = self._read()
         before = self._section(registry, provider)
         if before.type == LOCAL_TYPE:
-            return self._check_local(registry, before)
+            return self._check_local(registry, provider)
         section = _moved(registry, before, request.base_url)
         access = _access(registry, provider, section, is_moved=section is not before)
         if request.api_key is not None:
@@ -143,13 +143,11 @@ class Providers:
             return ProviderCheck(ok=False, problem=problem)
         return registry, section, access
 
-    def _check_local(self, registry: Registry, section: ProviderSection) -> ProviderCheck:
-        if not local.runtime_installed():
-            problem = f"Its runtime is not installed. Run `{install_command('local')}`."
-            return ProviderCheck(ok=False, problem=problem)
-        entry = ModelEntry(id=local.NAME, context_window=local.CONTEXT_WINDOW)
-        models = registry.describe_models(LOCAL_TYPE, msgspec.structs.replace(section, models=(entry,)))
-        return ProviderCheck(ok=True, models=models)
+    def _check_local(self, registry: Registry, provider: str) -> ProviderCheck:
+        if not runtime_installed():
+            return ProviderCheck(ok=False, problem=f"Its runtime is not installed: run `{install_command('local')}`.")
+        ready = tuple(model for model in registry.models_of(provider) if model.ready)
+        return ProviderCheck(ok=True, models=ready)
 
     # Changing
 

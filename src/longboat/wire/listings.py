@@ -84,6 +84,22 @@ class ModelPrice(Shape, frozen=True, kw_only=True):
     output: float
 
 
+class LocalModelInfo(Shape, frozen=True, kw_only=True):
+    """A model on the server's machine."""
+
+    downloaded: bool
+    size: int
+    """Of its file, in bytes."""
+    memory: int
+    """About how much memory it needs there, in bytes."""
+    solved: int | None = None
+    """How many of Longboat's own tasks it solved; null: not measured."""
+    tasks: int | None = None
+    """How many tasks it was given."""
+    tokens_per_s: float | None = None
+    """How fast it wrote while it was measured, on two processor cores."""
+
+
 class ModelInfo(Shape, frozen=True, kw_only=True):
     """A model that a prompt can name."""
 
@@ -101,6 +117,8 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     """Null if unknown."""
     default_effort: str | None = None
     """The reasoning effort that the configuration sets for it: `low`, `medium` or `high`. Null: the provider's own."""
+    local: LocalModelInfo | None = None
+    """For a model of the provider `local`."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):

@@ -1,13 +1,14 @@
-"""How a very small model uses tools: each step is one JSON object, and its server enforces the schema.
+"""How the demo uses tools: each step is one JSON object, and its server enforces the schema.
 
-Pure. Such a model cannot write calls by itself, but it can fill in a form: `{"tool": NAME, "input": {…}}` with the
-fields that the tool needs, or `{"answer": TEXT}`. On its own it would use some tool even for a greeting, so the form
-offers only the tools that the prompt's words suggest, and the files that it names. One call per prompt, because the
-model does not know when it is done.
+Must not know processes. Such a small model cannot write calls by itself, but it can fill in a form:
+`{"tool": NAME, "input": {…}}` with the fields that the tool needs, or `{"answer": TEXT}`. On its own it would use some
+tool even for a greeting, so the form offers only the tools that the prompt's words suggest, and the files that it
+names. One call per prompt, because the model does not know when it is done.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,17 @@ import msgspec
 
 from longboat.core.tool import ToolSpec
 from longboat.models.images import without_images
-from longboat.models.protocol import ModelRequest
+from longboat.models.protocol import (
+    Finished,
+    Model,
+    ModelEvent,
+    ModelRequest,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallStart,
+)
+from longboat.wire.ids import new_id
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
 MAX_RESULT = 2_000
@@ -38,6 +49,18 @@ class _Step(msgspec.Struct, frozen=True):
     answer: str | None = None
     tool: str | None = None
     input: dict[str, Any] = {}
+
+
+async def answer(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    """One step: a form to fill in where the prompt calls for tools, else plain talk."""
+    if tools := offered(request):
+        async with aclosing(_fill_in_form(chat, as_form(request, tools))) as events:
+            async for event in events:
+                yield event
+        return
+    async with chat.stream(as_talk(request)) as stream:
+        async for event in stream:
+            yield event
 
 
 def offered(request: ModelRequest) -> tuple[ToolSpec, ...]:
@@ -126,3 +149,31 @@ def _text(part: Part) -> str:
             return f"I looked, and this is what I found:\n{part.content[:MAX_RESULT]}\n\nSay in a sentence what it is."
         case _:
             return ""
+
+
+async def _fill_in_form(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+    """A step of the form. Its kind is known only at its end, so it is sent as a whole."""
+    written = ""
+    async with chat.stream(request) as stream:
+        async for event in stream:
+            match event:
+                case TextDelta():
+                    written += event.text
+                case Finished():
+                    for said in _events_of_step(read_form(written), event):
+                        yield said
+
+
+def _events_of_step(step: str | Call | None, end: Finished) -> tuple[ModelEvent, ...]:
+    match step:
+        case Call():
+            call_id = f"call_{new_id()}"
+            return (
+                ToolCallStart(0, call_id, step.name),
+                ToolCallDelta(0, step.arguments),
+                replace(end, reason=StopReason.TOOL_USE),
+            )
+        case None:
+            return TextDelta("(I could not finish this step.)"), replace(end, reason=StopReason.MAX_TOKENS)
+        case _:
+            return TextDelta(step), replace(end, reason=StopReason.END_TURN)

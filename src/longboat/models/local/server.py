@@ -1,4 +1,4 @@
-"""The process that runs the local model: llama.cpp's OpenAI-compatible server on a free loopback port.
+"""The process that runs a local model: llama.cpp's OpenAI-compatible server on a free loopback port.
 
 `python -m longboat.models.local.server` reads one JSON line (`Job`) from stdin, answers one JSON line (`Ready`) on
 stdout once the model is loaded, and ends when its stdin ends: when its parent closes it or dies, however it dies. The
@@ -11,17 +11,21 @@ import threading
 
 import msgspec
 
-MAX_OUTPUT_TOKENS = 512
-
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """What to run. Each of the `slots` answers one request at a time with a window of `context_window` tokens."""
 
-    weights: str
+    file: str
     alias: str
     api_key: str
     context_window: int
     slots: int
+    threads: int
+    max_output_tokens: int
+    old_prompts_mib: int
+    temperature: float
+    top_p: float
+    repeat_penalty: float
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,31 +55,27 @@ def _serve(job: Job):  # type: ignore[no-untyped-def]  # the type is that of an 
     import xllamacpp
 
     params = xllamacpp.CommonParams()
-    params.model.path = job.weights
+    params.model.path = job.file
     params.model_alias = [job.alias]
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [job.api_key]
     params.ui = False
     params.verbosity = 1
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = _threads()
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = job.threads
     params.n_parallel = job.slots
     params.n_ctx = job.context_window * job.slots
+    # Who decided about the window has counted the memory already.
+    params.fit_params = False
     # Its default keeps up to 8 GB of old prompts.
-    params.cache_ram_mib = 256
-    # A model this small repeats itself for ever unless it is reined in.
-    params.n_predict = MAX_OUTPUT_TOKENS
-    params.sampling.temp = 0.3
-    params.sampling.top_p = 0.9
-    params.sampling.penalty_repeat = 1.1
+    params.cache_ram_mib = job.old_prompts_mib
+    params.n_predict = job.max_output_tokens
+    # What the file itself says about sampling comes first.
+    params.sampling.temp = job.temperature
+    params.sampling.top_p = job.top_p
+    params.sampling.penalty_repeat = job.repeat_penalty
     params.sampling.penalty_last_n = 256
     return xllamacpp.Server(params)
-
-
-def _threads() -> int:
-    """Half the processors. Its threads wait for each other at every layer: with as many as there are processors, one
-    busy neighbor makes it ten times slower (measured on two: 50 tokens/s with one thread, 8 with two)."""
-    return max(1, min(4, (os.cpu_count() or 2) // 2))
 
 
 if __name__ == "__main__":

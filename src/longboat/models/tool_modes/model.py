@@ -291,7 +291,7 @@ def _step_events(text: str, calls: Iterable[TextCall], end: Finished) -> list[Mo
     said: list[ModelEvent] = [TextDelta(text)] if text else []
     made = [event for index, call in enumerate(calls) for event in _call_events(index, call)]
     reason = StopReason.TOOL_USE if made and end.reason is StopReason.END_TURN else end.reason
-    return [*said, *made, Finished(reason, end.usage)]
+    return [*said, *made, replace(end, reason=reason)]
 
 
 def _call_events(index: int, call: TextCall) -> Iterator[ModelEvent]:

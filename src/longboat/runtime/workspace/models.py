@@ -25,7 +25,7 @@ from longboat.tasks import Tasks
 from longboat.wire.listings import ModelInfo, ModelPage
 
 if TYPE_CHECKING:
-    from longboat.models.local.model import LocalModel
+    from longboat.models.local.model import LocalModels
     from longboat.models.registry import Registry
 
 Stamp = tuple[tuple[int, int] | None, ...]
@@ -53,7 +53,7 @@ class ModelPool:
         self._used: dict[Path, bytes] = {}
         """Which registry each directory has its models from."""
         self._closing = Tasks()
-        self._local: LocalModel | None = None
+        self._local: LocalModels | None = None
         self._resolving = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -168,14 +168,14 @@ class ModelPool:
     def _resolve(
         self, config: Config, credentials: Credentials, key: bytes, name: str | None, role: ModelRole
     ) -> Model:
-        from longboat.models.local.model import LocalModel
+        from longboat.models.local.model import LocalModels
         from longboat.models.registry import Registry
 
         if self._local is None:
-            self._local = LocalModel(self._data_dir)
+            self._local = LocalModels(self._data_dir)
         if key not in self._registries:
             self._registries[key] = Registry(
-                config, os.environ, data_dir=self._data_dir, credentials=credentials, local_model=self._local
+                config, os.environ, data_dir=self._data_dir, credentials=credentials, local_models=self._local
             )
         return self._registries[key].resolve(name, role)
 
