@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from browser import MARKS, NARROW, Tab, open_tab
+from browser import MARKS, NARROW, Tab, open_tab, open_wire
 from browser import call as tool
 from playwright.async_api import Browser, Locator, Route, expect
 from processes import Site
@@ -200,6 +200,47 @@ async def test_who_was_faster_is_told_and_the_draft_stays(chromium: Browser, sit
         await anna.sees("Both told.")
         await expect(anna.prompt).to_have_value("my long answer")
         assert len(await session.ledger()) == 1
+
+
+@pytest.mark.parametrize("first", ["event", "refusal"])
+async def test_the_draft_stays_whichever_comes_first_the_event_or_the_refusal(
+    chromium: Browser, site: Site, first: str
+) -> None:
+    """Ben was faster. The page hears of it by an event, and by the 409 to its own answer, in either order."""
+    name = f"race-{first}"
+    site.model.add([tool("question", text="Which?")], [Say("Told.")], name=name)
+    session = await site.session(site.project(name))
+    async with open_wire(site.port) as wire, open_tab(chromium, site, session, port=wire.port) as anna:
+        await anna.page.clock.install()
+        await anna.say(f"[[{name}]]")
+        await asked(anna, "Which?")
+        (ask,) = await pending(session, "questions")
+        if first == "refusal":  # the stream ends, and no new one opens
+            await anna.page.route("**/events**", lambda route: route.abort())
+            await wire.cut()
+            await expect(anna.connection).not_to_have_attribute("data-state", "live")
+            await wire.mend()
+
+        async def faster(route: Route) -> None:
+            answer = {"answer": ["b"], "client_id": "ben"}
+            await session.http.post(f"{session.workspace}/questions/{ask}", json=answer)
+            if first == "event":
+                await expect(anna.page.locator("#polite")).to_contain_text("Answered by ben")
+            await route.continue_()
+
+        await anna.page.route(f"**/questions/{ask}", faster)
+        await anna.prompt.fill("my long answer")
+        await anna.prompt.press("Enter")
+        await expect(effect(anna)).to_contain_text("Your text is still here.")
+        await expect(anna.prompt).to_have_value("my long answer")
+        if first == "refusal":
+            await anna.page.unroute("**/events**")
+            await anna.page.clock.run_for(10_000)  # until the next attempt to connect
+            await anna.live()
+        await anna.sees("Told.")
+        await expect(anna.asks).to_have_count(0)
+        await expect(anna.prompt).to_have_value("my long answer")
+        assert len(await session.ledger()) == 1, "it became no prompt either"
 
 
 @pytest.mark.parametrize("size", [None, NARROW], ids=["wide", "phone"])
