@@ -27,7 +27,7 @@ window.Notification = class {
   static permission = 'granted';
   static requestPermission = async () => 'granted';
   constructor(title, options) { Object.assign(this, { title, ...options }); window.__notes.push(this); }
-  close() {}
+  close() { this.closed = true; }
 };
 Object.defineProperty(navigator, 'serviceWorker', { value: undefined });
 """
@@ -159,6 +159,23 @@ async def test_f3_a_click_on_a_notification_leads_to_the_item(chromium: Browser,
         await expect(items(anna).locator(".kind")).to_have_text(["Run failed"])  # the script has no more steps
 
 
+async def test_a_notification_goes_when_somebody_else_answers(chromium: Browser, own_site: Site) -> None:
+    site = own_site
+    here = await site.session(site.project("here"))
+    async with open_tab(chromium, site, here) as anna:
+        await anna.page.add_init_script(NOTIFICATIONS)
+        await anna.page.reload()
+        await anna.live()
+        await anna.page.locator("#notify").click()
+        await anna.page.evaluate(HIDE, True)
+        first = await asked_elsewhere(site, "first", [tool("bash", command="touch one")], [Say("Made.")])
+        await asked_elsewhere(site, "second", [tool("bash", command="touch two")], [Say("Made.")])
+        await anna.page.wait_for_function("() => window.__notes.length === 2")
+        await answer(first, "once")
+        await anna.page.wait_for_function("() => window.__notes[0].closed")
+        assert not await anna.page.evaluate("window.__notes[1].closed")
+
+
 async def test_f3_a_push_message_is_shown_as_text_and_its_click_opens_the_inbox(
     chromium: Browser, own_site: Site
 ) -> None:
@@ -186,6 +203,15 @@ async def test_f3_a_push_message_is_shown_as_text_and_its_click_opens_the_inbox(
                 text,
             )
             assert shown == {"title": text[:100], "body": text[:300], "tag": "longboat-1"}
+        left = await worker.evaluate(
+            """async () => {
+                await show({ id: '2', title: 'Approval needed', body: 'Run touch made' });
+                await show({ id: '2', title: '', body: '', gone: true });  // answered elsewhere
+                await show({ id: '../2', gone: true });
+                return (await registration.getNotifications()).map((note) => note.tag);
+            }"""
+        )
+        assert left == ["longboat-1"]
         await worker.evaluate(
             """async () => {
                 delete clients.matchAll;

@@ -23,6 +23,7 @@ from longboat.store.records import PushSubscription
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.inbox import InboxItem, InboxKind, PushKeys, Subscribe
 from longboat.wire.plain import plain_line
+from longboat.wire.requests import AnswerQuestion
 
 ALLOWED = ServerSection(push=PushSection(allowed_networks=("127.0.0.0/8",), contact="mailto:ann@example.org"))
 QUESTION = CallTool("question", '{"text": "Which one?"}')
@@ -60,6 +61,21 @@ async def test_what_waits_is_pushed_signed_and_sealed_for_the_browser(tmp_path: 
         assert claims["key"] == (await running.app.push.info()).public_key
         assert pushed.headers["content-encoding"] == "aes128gcm"
         assert (pushed.headers["ttl"], pushed.headers["urgency"]) == ("86400", "high")
+
+
+async def test_what_is_answered_elsewhere_is_withdrawn(tmp_path: Path) -> None:
+    async with subscribed(tmp_path, [QUESTION], [Say("Done.")]) as (running, service, browser):
+        await running.submit("go", "r1", client_id="ben")
+        asked = await service.pushed.get()
+        (item,) = (await running.app.inbox.page("ann:web", before=None, limit=10)).items
+        assert item.question is not None
+        await running.workspace.asks.answer_question(
+            item.question.id, AnswerQuestion(answer=("this",), client_id="ben")
+        )
+        gone = await service.pushed.get()
+        assert browser.decrypt(gone.body) == {"id": "1", "title": "", "body": "", "gone": True}
+        assert asked.headers["topic"] == gone.headers["topic"] == "longboat-1"
+        assert gone.headers["urgency"] == "normal"
 
 
 async def test_the_end_of_a_run_is_pushed_to_whoever_prompted_it(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 The runtime's only way to read. Must not show how an implementation keeps its rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from longboat.store.records import (
@@ -160,6 +160,10 @@ class Reads(Protocol):
 
     async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
         """What came after this place, oldest first, and the place to go on after. None: nothing yet."""
+        ...
+
+    async def inbox_waiting(self, places: Collection[int]) -> set[int]:
+        """Those of these places where something still waits for an answer."""
         ...
 
     async def push_subscriptions(self) -> list[PushSubscription]: ...

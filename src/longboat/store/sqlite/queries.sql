@@ -303,6 +303,10 @@ FROM inbox_items WHERE place IN (SELECT value FROM json_each(:places)) ORDER BY 
 -- What came into the inbox after a place, oldest first.
 SELECT inbox_items.*, 0 AS seen FROM inbox_items WHERE place > :after ORDER BY place LIMIT :limit;
 
+-- name: inbox_waiting
+-- Which of these places still wait for an answer.
+SELECT place FROM inbox WHERE kind IN ('permission', 'question') AND place IN (SELECT value FROM json_each(:places));
+
 -- name: inbox_newest
 -- The newest place that was ever given in the inbox.
 SELECT seq FROM sqlite_sequence WHERE name = 'inbox';

@@ -3,9 +3,11 @@
 Implements longboat.store.reads.Reads.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
 
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
@@ -254,6 +256,11 @@ class SqliteReads:
 
     async def inbox_after(self, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
         return await self._read(lambda reader: read_inbox_after(reader, place, limit=limit), replay=True)
+
+    async def inbox_waiting(self, places: Collection[int]) -> set[int]:
+        wanted = msgspec.json.encode(sorted(places)).decode()
+        rows = await self._read(lambda reader: reader.fetch("inbox_waiting", places=wanted), replay=True)
+        return {row["place"] for row in rows}
 
     async def push_subscriptions(self) -> list[PushSubscription]:
         return [PushSubscription(**row) for row in await self._read(lambda reader: reader.fetch("push_all"))]

@@ -5,6 +5,7 @@ import { toast, toastError } from './a11y.js';
 import { server } from './api.js';
 import { byId, h, icon } from './dom.js';
 import { oneLine, plain } from './format.js';
+import { waits } from './inbox.js';
 import { keep, recall } from './storage.js';
 import { workerAddress } from './trusted.js';
 
@@ -17,9 +18,10 @@ const TITLES = {
 const ITEM = /^#\/inbox\/\d+$/;
 
 const canNotify = () => 'Notification' in globalThis;
-const canPush = () => 'serviceWorker' in navigator && 'PushManager' in globalThis;
+const canPush = () => Boolean(navigator.serviceWorker) && 'PushManager' in globalThis;
 const isOn = () => canNotify() && recall('notify', false) && Notification.permission === 'granted';
 const redraws = new Set();
+const own = new Map(); // the notifications of this page, by their item
 let client_id = '';
 
 /** Shows what arrives in the inbox, and follows clicks on notifications. */
@@ -27,7 +29,22 @@ export function startNotifications(inbox) {
   client_id = inbox.client_id;
   if (isOn()) subscribe().catch(() => {}); // the server may have forgotten this browser
   navigator.serviceWorker?.addEventListener('message', ({ data }) => go(data?.go));
+  inbox.on('changed', () => withdraw(inbox).catch(() => {})); // the next change tries again
   return inbox.on('arrived', (item) => show(item));
+}
+
+/** Closes the notifications of what was answered or seen elsewhere. */
+async function withdraw(inbox) {
+  const registration = canPush() && (await navigator.serviceWorker.getRegistration('/assets/js/'));
+  const pushed = registration ? await registration.getNotifications() : [];
+  for (const notification of [...pushed, ...own.values()]) {
+    const id = notification.tag.replace('longboat-', '');
+    const isKnown = Number(id) <= (inbox.newest ?? 0) && inbox.isLoaded({ id });
+    const item = inbox.items.get(id);
+    if (!isKnown || (item && (waits(item) || !item.seen))) continue;
+    notification.close();
+    own.delete(id);
+  }
 }
 
 function go(hash) {
@@ -41,6 +58,7 @@ function show(item) {
     body: oneLine(plain(about), 160),
     tag: `longboat-${item.id}`,
   });
+  own.set(item.id, notification);
   notification.onclick = () => {
     globalThis.focus();
     go(`#/inbox/${item.id}`);

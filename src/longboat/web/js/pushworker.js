@@ -1,5 +1,5 @@
-// The service worker: shows what the server pushes, and opens the inbox at a click. It stores nothing and answers no
-// requests. What it shows is untrusted text, which a notification shows as text.
+// The service worker: shows what the server pushes until it is withdrawn, and opens the inbox at a click. It stores
+// nothing and answers no requests. What it shows is untrusted text, which a notification shows as text.
 
 const ITEM = /^\d{1,18}$/;
 
@@ -17,7 +17,8 @@ function told(data) {
   }
 }
 
-async function show({ id, title, body }) {
+async function show({ id, title, body, gone }) {
+  if (gone === true) return withdraw(id);
   const pages = await clients.matchAll({ type: 'window', includeUncontrolled: true });
   if (pages.some((page) => page.visibilityState === 'visible')) return; // the page shows it
   const item = ITEM.test(id) ? id : null;
@@ -27,6 +28,12 @@ async function show({ id, title, body }) {
     icon: '/assets/icon-192.png',
     data: { go: item ? `#/inbox/${item}` : '#/inbox' },
   });
+}
+
+/** Somebody answered elsewhere. */
+async function withdraw(id) {
+  if (!ITEM.test(id)) return;
+  for (const notification of await registration.getNotifications({ tag: `longboat-${id}` })) notification.close();
 }
 
 addEventListener('notificationclick', (event) => {
