@@ -10,7 +10,7 @@ from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.steps import MAX_CALLS, Step, StepReader, as_steps
 from longboat.models.tool_modes.tool_texts import TextCall
-from longboat.wire.models import Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.models import Message, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 
 VIEW = ToolSpec(
     name="view",
@@ -49,19 +49,20 @@ def a_call(tool: str = "view", **args: Any) -> dict[str, Any]:
 def test_the_form_takes_calls_or_an_answer_and_nothing_else() -> None:
     form = as_steps(request(), openai_schema=True)
     good = [
-        {"say": "I look.", "calls": [a_call(path="a"), a_call(path="b", limit=3), a_call("free", x=1)]},
-        {"answer": "Done."},
+        {"thought": "I look.", "calls": [a_call(path="a"), a_call(path="b", limit=3), a_call("free", x=1)]},
+        {"thought": "Done.", "answer": "Done."},
     ]
     bad = [
         {},
-        {"say": "I look."},
-        {"say": "I look.", "calls": []},
-        {"say": "I look.", "calls": [a_call(path="a")] * (MAX_CALLS + 1)},
-        {"say": "I look.", "calls": [a_call("cook", path="a")]},
-        {"say": "I look.", "calls": [a_call(limit=1)]},
-        {"say": "I look.", "calls": [a_call(path="a", why="so")]},
-        {"answer": "Done.", "calls": [a_call(path="a")]},
-        {"answer": {"x": 1}},
+        {"thought": "I look."},
+        {"thought": "I look.", "calls": []},
+        {"thought": "I look.", "calls": [a_call(path="a")] * (MAX_CALLS + 1)},
+        {"thought": "I look.", "calls": [a_call("cook", path="a")]},
+        {"thought": "I look.", "calls": [a_call(limit=1)]},
+        {"thought": "I look.", "calls": [a_call(path="a", why="so")]},
+        {"thought": "", "answer": "Done.", "calls": [a_call(path="a")]},
+        {"thought": "", "answer": {"x": 1}},
+        {"answer": "Done."},
     ]
     assert [fits(form, value) for value in good] == [True] * len(good)
     assert [fits(form, value) for value in bad] == [False] * len(bad)
@@ -74,7 +75,10 @@ def test_words_that_no_grammar_has_are_left_out_of_the_schema() -> None:
 
 def test_a_summary_may_not_call() -> None:
     form = as_steps(request(may_call=False), openai_schema=True)
-    assert (fits(form, {"answer": "So far."}), fits(form, {"say": "", "calls": [a_call(path="a")]})) == (True, False)
+    assert (
+        fits(form, {"thought": "", "answer": "So far."}),
+        fits(form, {"thought": "", "calls": [a_call(path="a")]}),
+    ) == (True, False)
     assert form.system == as_steps(request(), openai_schema=True).system, "the server's cache would be lost"
 
 
@@ -86,19 +90,19 @@ def test_the_schema_of_the_prompt_is_that_of_the_answer() -> None:
         "required": ["files"],
     }
     form = as_steps(request(schema=wanted), openai_schema=True)
-    assert fits(form, {"answer": {"files": 3}})
-    assert fits(form, {"say": "I count.", "calls": [a_call(path="a")]})
-    assert not fits(form, {"answer": "three"})
+    assert fits(form, {"thought": "", "answer": {"files": 3}})
+    assert fits(form, {"thought": "I count.", "calls": [a_call(path="a")]})
+    assert not fits(form, {"thought": "", "answer": "three"})
     reader = StepReader()
-    reader.feed('{"answer": {"files": 3}}')
-    assert reader.finish() == Step(text='{"files":3}')
+    reader.feed('{"thought": "", "answer": {"files": 3}}')
+    assert reader.finish() == Step(answer='{"files":3}')
 
 
 def test_the_transcript_is_what_the_model_would_have_written() -> None:
     call = ToolCallPart(id="c1", name="view", input='{"path":"a.py"}', finished=True)
     messages = (
         message(Role.USER, TextPart(text="Hello.")),
-        message(Role.ASSISTANT, TextPart(text="Hello!")),
+        message(Role.ASSISTANT, ReasoningPart(text="A greeting."), TextPart(text="Hello!")),
         message(Role.USER, TextPart(text="Look.")),
         message(Role.ASSISTANT, TextPart(text="I look."), call),
         message(Role.TOOL, ToolResultPart(tool_call_id="c1", name="view", content="x = 1")),
@@ -108,9 +112,9 @@ def test_the_transcript_is_what_the_model_would_have_written() -> None:
     said = [(each.role.value, part.text) for each in form.messages for part in each.parts if isinstance(part, TextPart)]
     assert said == [
         ("user", "Hello."),
-        ("assistant", '{"answer":"Hello!"}'),
+        ("assistant", '{"thought":"A greeting.","answer":"Hello!"}'),
         ("user", "Look."),
-        ("assistant", '{"say":"I look.","calls":[{"tool":"view","args":{"path":"a.py"}}]}'),
+        ("assistant", '{"thought":"I look.","calls":[{"tool":"view","args":{"path":"a.py"}}]}'),
         ("user", "Result of call 1 (view):\nx = 1"),
     ]
 
@@ -118,12 +122,12 @@ def test_the_transcript_is_what_the_model_would_have_written() -> None:
 # Reading
 
 
-def read(text: str, *, piece: int) -> tuple[str, Step | None]:
-    """What was shown while it came, and the rest."""
+def read(text: str, *, piece: int) -> tuple[str, str, Step | None]:
+    """What was read of the thought and of the answer while they came, and the rest."""
     reader = StepReader()
-    shown = "".join(reader.feed(text[start : start + piece]) for start in range(0, len(text), piece))
+    pieces = [reader.feed(text[start : start + piece]) for start in range(0, len(text), piece)]
     assert reader.written == text
-    return shown, reader.finish()
+    return "".join(thought for thought, _ in pieces), "".join(answer for _, answer in pieces), reader.finish()
 
 
 WORDS = 'A "quoted" line\nand 🛶 — \\ ok'
@@ -131,30 +135,32 @@ WORDS = 'A "quoted" line\nand 🛶 — \\ ok'
 
 @pytest.mark.parametrize("piece", [1, 2, 7, 1000])
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_an_answer_is_shown_as_it_comes(piece: int, ascii_only: bool) -> None:
-    written = json.dumps({"answer": WORDS}, ensure_ascii=ascii_only)
-    assert read(written, piece=piece) == (WORDS, Step())
+def test_thought_and_answer_are_read_as_they_come(piece: int, ascii_only: bool) -> None:
+    written = json.dumps({"thought": WORDS, "answer": WORDS[::-1]}, ensure_ascii=ascii_only)
+    assert read(written, piece=piece) == (WORDS, WORDS[::-1], Step())
 
 
 @pytest.mark.parametrize("piece", [1, 1000])
 def test_calls_come_at_the_end(piece: int) -> None:
-    step = {"say": WORDS, "calls": [a_call(path="a"), a_call("free")]}
+    step = {"thought": WORDS, "calls": [a_call(path="a"), a_call("free")]}
     calls = (TextCall(name="view", arguments='{"path":"a"}'), TextCall(name="free", arguments="{}"))
-    assert read(f"\n{json.dumps(step, indent=2)}\n", piece=piece) == (WORDS, Step(calls=calls))
+    assert read(f"\n{json.dumps(step, indent=2)}\n", piece=piece) == (WORDS, "", Step(calls=calls))
 
 
-def test_words_that_could_not_be_shown_before_come_with_the_rest() -> None:
-    assert read('{"calls": [], "say": "late"}', piece=1) == ("", Step(text="late"))
-    assert read('{"answer": "half \\ud83d of it"}', piece=1) == ("half ", Step(text="\ud83d of it"))
+def test_an_answer_that_could_not_be_read_before_comes_with_the_rest() -> None:
+    assert read('{"answer": "late", "thought": ""}', piece=1) == ("", "", Step(answer="late"))
+    half = '{"thought": "", "answer": "half \\ud83d of it"}'
+    assert read(half, piece=1) == ("", "half ", Step(answer="\ud83d of it"))
 
 
 def test_a_step_that_was_cut_off_has_its_whole_calls_and_the_beginning_of_the_last() -> None:
-    cut = '{"say": "I write.", "calls": [{"tool": "view", "args": {"path": "a"}}, {"tool": "free", "args": {"text": "on'
+    whole = '{"thought": "I write.", "calls": [{"tool": "view", "args": {"path": "a"}}'
+    cut = f'{whole}, {{"tool": "free", "args": {{"text": "on'
     calls = (TextCall(name="view", arguments='{"path": "a"}'), TextCall(name="free", arguments='{"text": "on'))
-    assert read(cut, piece=1) == ("I write.", Step(calls=calls))
-    assert read('{"answer": "So far', piece=1) == ("So far", Step())
+    assert read(cut, piece=1) == ("I write.", "", Step(calls=calls))
+    assert read('{"thought": "", "answer": "So far', piece=1) == ("", "So far", Step())
 
 
 @pytest.mark.parametrize("text", ["A plain answer.", '{"name": "view", "arguments": {}}', "", "{"])
 def test_what_is_no_step_is_known_as_such(text: str) -> None:
-    assert read(text, piece=1) == ("", None)
+    assert read(text, piece=1) == ("", "", None)

@@ -15,6 +15,7 @@ from longboat.models.protocol import (
     ModelEvent,
     ModelRequest,
     Notice,
+    ReasoningDelta,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -32,8 +33,8 @@ VIEW = ToolSpec(
     schema={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
 )
 FENCED = '```json\n{"name": "view", "arguments": {"path": "a.py"}}\n```'
-STEP = '{"say": "I look.", "calls": [{"tool": "view", "args": {"path": "a.py"}}]}'
-ANSWER = '{"answer": "Done."}'
+STEP = '{"thought": "I look.", "calls": [{"tool": "view", "args": {"path": "a.py"}}]}'
+ANSWER = '{"thought": "All is well.", "answer": "Done."}'
 NO_TOOLS = Refuse(400, "registry.ollama.ai/library/gemma:2b does not support tools")
 LOOKED = [("view", '{"path": "a.py"}')]
 
@@ -99,6 +100,10 @@ def said(events: list[ModelEvent]) -> str:
     return text
 
 
+def thoughts(events: list[ModelEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+
+
 def calls(events: list[ModelEvent]) -> list[tuple[str, str]]:
     names = {event.index: event.name for event in events if isinstance(event, ToolCallStart)}
     written = {event.index: "" for event in events if isinstance(event, ToolCallDelta)}
@@ -152,7 +157,8 @@ async def test_a_server_that_refuses_tools_is_asked_for_steps_at_once(
     endpoint.add([refusal], [Say(STEP)], [Say(ANSWER)])
     model = models.make()
     events = await ask(model)
-    assert (said(events), calls(events), reason(events)) == ("I look.", LOOKED, StopReason.TOOL_USE)
+    assert (thoughts(events), said(events), calls(events)) == ("I look.", "", LOOKED)
+    assert reason(events) is StopReason.TOOL_USE
     (told,) = notices(events)
     assert told.startswith("The server does not support tools for mine/m. Longboat now asks it for steps in JSON.")
     again = await ask(model)
@@ -199,7 +205,7 @@ async def test_a_call_that_cannot_be_read_is_asked_for_again_in_steps(
 ) -> None:
     endpoint.add(words("I look.\n" + '{"name": "view", "arguments": {"path": '), [Say(STEP)])
     events = await ask(models.make())
-    assert (said(events), calls(events)) == ("I look.", LOOKED)
+    assert (thoughts(events), said(events), calls(events)) == ("I look.", "", LOOKED)
     assert len(notices(events)) == 1
 
 
@@ -310,7 +316,7 @@ async def test_a_call_in_text_that_cannot_be_read_goes_to_its_tool_or_ends_the_r
 
 
 async def test_endless_repetition_inside_a_step_is_stopped(endpoint: ScriptedEndpoint, models: Models) -> None:
-    endpoint.add([Say('{"say": "", "calls": [{"tool": "view", "args": {"path": "'), *[Say("a/")] * 5_000])
+    endpoint.add([Say('{"thought": "", "calls": [{"tool": "view", "args": {"path": "'), *[Say("a/")] * 5_000])
     with pytest.raises(ModelError) as caught:
         await ask(models.make("steps"))
     assert caught.value.code == "repetition"

@@ -283,7 +283,7 @@ async def test_undo_takes_the_directories_along_that_it_empties(tmp_path: Path) 
     model = ScriptedModel(
         [
             [call("write", path="pkg/sub/new.py", content="x = 1\n"), call("write", path="kept/new.py", content="")],
-            [Say("")],
+            [Say("ok")],
         ],
         context_window=100_000,
     )
@@ -304,7 +304,7 @@ async def test_undo_takes_the_directories_along_that_it_empties(tmp_path: Path) 
 @pytest.mark.parametrize("command", ["git push", "X=push; git $X", "eval 'git push'", "git -C . push"])
 async def test_a_run_that_was_approved_does_not_do_what_may_be_denied(tmp_path: Path, command: str) -> None:
     """A2: nobody looks at it, so what cannot be told apart from a denied command is not done; the rest is."""
-    steps = [[call("bash", command=command), call("bash", command="echo $HOME > made")], [Say("")]]
+    steps = [[call("bash", command=command), call("bash", command="echo $HOME > made")], [Say("ok")]]
     config = TITLES_OFF.replace("{", '{"permissions": {"deny": ["bash(git push *)", "bash(git push)"]}, ', 1)
     model = ScriptedModel(steps, context_window=100_000)
     async with launch(tmp_path, model) as running:
@@ -322,7 +322,7 @@ async def test_a_run_that_was_approved_reaches_outside_where_nothing_may_be_deni
     outside = tmp_path / "outside"
     outside.write_text("found")
     commands = (f"cat {outside}", "cat link", "cat ../$X*utside")
-    steps = [[call("bash", command=command) for command in commands], [Say("")]]
+    steps = [[call("bash", command=command) for command in commands], [Say("ok")]]
     async with launch(tmp_path, ScriptedModel(steps, context_window=100_000)) as running:
         (running.workspace.directory / "link").symlink_to(outside)
         user = Path(os.environ["XDG_CONFIG_HOME"]) / "longboat" / "longboat.json"

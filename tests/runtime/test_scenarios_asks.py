@@ -76,7 +76,7 @@ async def test_what_is_always_granted_is_written_to_the_project_and_holds_in_eve
         [touch],
         [Say("two")],
         [call("bash", command="touch x")],
-        [Say("")],
+        [Say("three")],
     ]
     async with open_scenario(tmp_path, steps) as scene:
         before = parse(scene.read("longboat.json"))

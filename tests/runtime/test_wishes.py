@@ -115,6 +115,25 @@ async def test_a_model_with_a_small_window_has_few_tools_in_few_words(tmp_path: 
     assert all(len(words) < 60 for words in tools.values())
 
 
+async def test_a_model_with_a_small_window_is_told_to_work_unless_it_can_only_talk(tmp_path: Path) -> None:
+    """A6"""
+    systems: list[str] = []
+    for agent in (True, False):
+        model = ScriptedModel([[Say("ok")]], context_window=8_000, abilities=Abilities(agent=agent))
+        directory = tmp_path / str(agent)
+        directory.mkdir()
+        async with launch(directory, model) as running:
+            await running.submit("hi", "r1")
+            await running.completed("r1")
+        systems.append(model.requests[0].system)
+    works, talks = systems
+    assert "coding agent" in works
+    assert "Look first" in works
+    assert len(works) < 1_500
+    assert "plain sentences" in talks
+    assert "coding agent" not in talks
+
+
 async def test_a_model_that_calls_no_tools_is_given_none(tmp_path: Path) -> None:
     """A6"""
     for window in (8_000, 100_000):
@@ -125,3 +144,4 @@ async def test_a_model_that_calls_no_tools_is_given_none(tmp_path: Path) -> None
             await running.submit("hi", "r1")
             await running.completed("r1")
         assert model.requests[0].tools == ()
+        assert "You have no tools here" in model.requests[0].system

@@ -41,7 +41,7 @@ async def test_a_workspace_that_holds_them_does_not_show_them(
     home = tmp_path / "project"
     home.mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
-    model = ScriptedModel([[tried], [Say("")]], context_window=100_000)
+    model = ScriptedModel([[tried], [Say("ok")]], context_window=100_000)
     async with launch(tmp_path, model, data_dir=home / "data", runtime_dir=home / "run") as running:
         for place in ("data/token", "run/server.json", "config/longboat/longboat.json"):
             path = home / place

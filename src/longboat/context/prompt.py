@@ -37,8 +37,13 @@ def build_prompt(
     return "\n\n".join(part for part in parts if part)
 
 
+def build_short_prompt(directory: Path) -> str:
+    """For a coding agent with a small window."""
+    return f"{_text('prompt_short.md')}\n\nWorkspace: {display_path(directory)}"
+
+
 def build_small_prompt(date: str) -> str:
-    """For the local model, which a long prompt only confuses."""
+    """For a model that can only talk."""
     return f"{_text('prompt_small.md')}\nToday is {date}."
 
 

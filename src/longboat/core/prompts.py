@@ -7,6 +7,11 @@ is left, and what was tried and failed. Write plain text, no greeting."""
 
 TITLE_SYSTEM = "You name conversations. Answer with a title of at most six words and nothing else."
 
+NO_TOOLS = """
+
+You have no tools here: you cannot read or change files, run commands or look anything up, and must not pretend to. \
+Work with what people send you, and show them what to change."""
+
 SAY_SOMETHING = "[Your answer was empty. Go on with the task; or, if it is done, say what you did and found.]"
 
 GO_ON = "\n\nThe request you are working on:\n\n"

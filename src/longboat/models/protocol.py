@@ -107,6 +107,8 @@ class Abilities:
     images: bool = True
     tools: bool = True
     effort: bool = True
+    agent: bool = True
+    """Whether it can work as an agent. One that only talks gets another prompt."""
 
 
 EVERYTHING = Abilities()

@@ -19,7 +19,7 @@ from longboat.errors import ModelError
 from longboat.models.catalogue import FREE, configured_tariff
 from longboat.models.local.files import LocalModelSpec
 from longboat.models.local.fit import SLOTS, Fit
-from longboat.models.local.known import PLAIN
+from longboat.models.local.known import DEMO, PLAIN
 from longboat.models.local.server import Job, Ready
 from longboat.models.protocol import Abilities
 
@@ -42,7 +42,7 @@ def runtime_installed() -> bool:
 
 
 def abilities_of(spec: LocalModelSpec) -> Abilities:
-    return Abilities(images=False, tools=spec.tools != "none", effort=False)
+    return Abilities(images=False, tools=spec.tools != "none", effort=False, agent=spec.known is not DEMO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

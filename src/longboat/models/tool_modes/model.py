@@ -23,6 +23,7 @@ from longboat.models.protocol import (
     ModelEvent,
     ModelRequest,
     Notice,
+    ReasoningDelta,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -203,11 +204,14 @@ class ToolModel:
                     match event:
                         case TextDelta():
                             repetition.hear(event.text)
-                            if shown := reader.feed(event.text):
-                                yield TextDelta(shown)
+                            thought, answer = reader.feed(event.text)
+                            if thought:
+                                yield ReasoningDelta(thought)
+                            if answer:
+                                yield TextDelta(answer)
                         case Finished():
                             step = await self._read_step(use, request, reader)
-                            for last in _step_events(step.text, step.calls, event):
+                            for last in _step_events(step.answer, step.calls, event):
                                 yield last
                         case _:
                             yield event
@@ -225,7 +229,7 @@ class ToolModel:
         found = find_calls(reader.written, request.tools)
         if not found.calls and use != self._worked:
             raise _Unfit(self._no_schema, self._unreadable())
-        return Step(text=found.before, calls=found.calls)
+        return Step(answer=found.before, calls=found.calls)
 
     @property
     def _no_schema(self) -> str:

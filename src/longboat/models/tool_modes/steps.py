@@ -1,10 +1,10 @@
 """Steps: each answer of the model is one JSON object, and the server holds the model to its schema. Pure.
 
-    {"say": "I look at both files.", "calls": [{"tool": "view", "args": {"path": "a.py"}}, …]}
-    {"answer": "The bug is in a.py:3."}
+    {"thought": "I must see both files.", "calls": [{"tool": "view", "args": {"path": "a.py"}}, …]}
+    {"thought": "The bug is found.", "answer": "It is in a.py:3."}
 
-A model that cannot write tool calls by itself can fill in such a form. Several calls go into one step, so that reading
-runs side by side.
+A model that cannot write tool calls by itself can fill in such a form. It thinks before it decides: asked for a call or
+an answer at once, a small model claims to be done. Several calls go into one step, so that reading runs side by side.
 """
 
 import json
@@ -15,20 +15,21 @@ from typing import Any
 
 import msgspec
 
+from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
-from longboat.wire.models import ToolCallPart
+from longboat.wire.models import Message, ReasoningPart
 
 MAX_CALLS = 6
 """In one step."""
 
 FORM = """\
 Each of your replies is one JSON object. To use tools, reply
-{"say": "what you do and why, in a sentence", "calls": [{"tool": "NAME", "args": {...}}]}
-and the next message brings the results. Put calls that do not depend on each other into one reply. Only when the task \
-is done and checked, or when a question can be answered, reply
-{"answer": "what you did or found"}
+{"thought": "what is to do next, in one sentence", "calls": [{"tool": "NAME", "args": {...}}]}
+and the next message brings the results. Put calls that do not depend on each other into one reply. Reply
+{"thought": "why nothing is left to do, in one sentence", "answer": "what you tell the user"}
+when the task is done and checked, or when no tool is needed.
 Tools:
 """
 
@@ -36,8 +37,11 @@ _TEXT = {"type": "string"}
 _KEPT = ("type", "enum", "const", "minItems", "maxItems")
 """Of a tool's schema. Servers refuse a schema with a word that they cannot turn into a grammar; the tool checks all."""
 _MAX_DEPTH = 8
+_MAX_THOUGHT = 400
+"""Characters of an earlier thought: those of other models are long."""
 
-_OPENING = re.compile(r'\s*\{\s*"(?:say|answer)"\s*:\s*"')
+_OPENINGS = (re.compile(r'\s*\{\s*"thought"\s*:\s*"'), re.compile(r'"\s*,\s*"answer"\s*:\s*"'))
+"""Where the thought begins, and where after its end the answer does."""
 _STRING = re.compile(
     r'(?:[^"\\]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\[^u])*', re.DOTALL
 )
@@ -58,22 +62,24 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
     )
 
 
-def write_step(text: str, calls: list[ToolCallPart]) -> str:
-    if not calls:
-        return msgspec.json.encode({"answer": text}).decode()
-    made = [{"tool": call.name, "args": arguments_of(call)} for call in calls]
-    return msgspec.json.encode({"say": text, "calls": made}).decode()
+def write_step(message: Message) -> str:
+    text, calls = text_of(message), calls_of(message)
+    thought = "".join(part.text for part in message.parts if isinstance(part, ReasoningPart))[:_MAX_THOUGHT]
+    if calls:
+        made = [{"tool": call.name, "args": arguments_of(call)} for call in calls]
+        return msgspec.json.encode({"thought": text or thought, "calls": made}).decode()
+    return msgspec.json.encode({"thought": thought, "answer": text}).decode() if text else ""
 
 
 def _schema(request: ModelRequest) -> dict[str, Any]:
     wanted = dict(request.schema or _TEXT)
     shared = {word: wanted.pop(word) for word in ("$defs", "definitions") if word in wanted}
-    answer = _object({"answer": wanted})
+    answer = _object({"thought": _TEXT, "answer": wanted})
     if not request.may_call:
         return answer | shared
     one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in request.tools]}
     calls = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_CALLS}
-    return {"type": "object", "anyOf": [_object({"say": _TEXT, "calls": calls}), answer]} | shared
+    return {"type": "object", "anyOf": [_object({"thought": _TEXT, "calls": calls}), answer]} | shared
 
 
 def _arguments(tool: ToolSpec) -> dict[str, Any]:
@@ -101,42 +107,47 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a step says after what was shown already, and the calls that it makes."""
+    """What a step answers after what was read while it came, and the calls that it makes."""
 
-    text: str = ""
+    answer: str = ""
     calls: tuple[TextCall, ...] = ()
 
 
 class StepReader:
-    """Feed it a step as it streams; it returns the words for people as they come."""
+    """Feed it a step as it streams; it returns what can be read of the thought and of the answer."""
 
     def __init__(self) -> None:
         self._written = ""
-        self._at: int | None = None
-        """How far the words are read; None before they begin."""
-        self._shown: list[str] = []
+        self._at = 0
+        self._inside: int | None = None
+        """Which of the two strings is being read."""
+        self._read = ["", ""]
 
     @property
     def written(self) -> str:
         return self._written
 
-    def feed(self, text: str) -> str:
+    def feed(self, text: str) -> tuple[str, str]:
+        """More of the thought, and more of the answer."""
         self._written += text
-        if self._at is None:
-            opening = _OPENING.match(self._written)
-            if opening is None:
-                return ""
-            self._at = opening.end()
-        ready = _STRING.match(self._written, self._at)
-        if ready is None or not ready[0]:
-            return ""
-        try:
-            said: str = _decoder.decode(f'"{ready[0]}"')
-        except ValueError:
-            return ""
-        self._at = ready.end()
-        self._shown.append(said)
-        return said
+        before = tuple(map(len, self._read))
+        while self._advance():
+            pass
+        thought, answer = self._read
+        return thought[before[0] :], answer[before[1] :]
+
+    def _advance(self) -> bool:
+        """Read on to the end of what is there; whether another string begins after it."""
+        if self._inside is not None:
+            found = _STRING.match(self._written, self._at)
+            self._read[self._inside] += _decoded(found[0]) if found is not None else ""
+            self._at = found.end() if found is not None else self._at
+        following = 0 if self._inside is None else self._inside + 1
+        opening = _OPENINGS[following].match(self._written, self._at) if following < len(_OPENINGS) else None
+        if opening is None:
+            return False
+        self._inside, self._at = following, opening.end()
+        return True
 
     def finish(self) -> Step | None:
         """The rest of the step; None if the model was not held to the form."""
@@ -146,13 +157,11 @@ class StepReader:
             return self._cut_off()
         match value:
             case {"answer": str(answer)}:
-                return Step(text=self._unshown(answer))
+                return Step(answer=answer.removeprefix(self._read[1]))
             case {"answer": answer}:
-                return Step(text=msgspec.json.encode(answer).decode())
+                return Step(answer=msgspec.json.encode(answer).decode())
             case {"calls": [*calls]}:
-                said = value.get("say")
-                read = tuple(call for call in map(_read_call, calls) if call is not None)
-                return Step(text=self._unshown(said if isinstance(said, str) else ""), calls=read)
+                return Step(calls=tuple(call for call in map(_read_call, calls) if call is not None))
             case _:
                 return None
 
@@ -169,10 +178,14 @@ class StepReader:
             except (ValueError, RecursionError):
                 calls.append(TextCall(name=head[1], arguments=self._written[head.end() :]))
                 break
-        return Step(calls=tuple(calls)) if calls or self._at is not None else None
+        return Step(calls=tuple(calls)) if self._inside is not None else None
 
-    def _unshown(self, text: str) -> str:
-        return text.removeprefix("".join(self._shown))
+
+def _decoded(text: str) -> str:
+    try:
+        return str(_decoder.decode(f'"{text}"'))
+    except ValueError:
+        return ""  # an escape that JSON does not have
 
 
 def _read_call(value: Any) -> TextCall | None:

@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
+from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
-from longboat.wire.models import ToolCallPart
+from longboat.wire.models import Message
 
 GUIDE = """\
 To use a tool, end your reply with one or more calls, each exactly like this:
@@ -57,9 +58,10 @@ def as_text(request: ModelRequest) -> ModelRequest:
     )
 
 
-def write_calls(text: str, calls: list[ToolCallPart]) -> str:
-    made = (msgspec.json.encode({"name": call.name, "arguments": arguments_of(call)}).decode() for call in calls)
-    return "\n".join((*([text] if text else []), *(f"<tool_call>{call}</tool_call>" for call in made)))
+def write_calls(message: Message) -> str:
+    calls = (msgspec.json.encode({"name": call.name, "arguments": arguments_of(call)}) for call in calls_of(message))
+    written = (text_of(message), *(f"<tool_call>{call.decode()}</tool_call>" for call in calls))
+    return "\n".join(text for text in written if text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

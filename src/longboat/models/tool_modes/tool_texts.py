@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from longboat.core.history import calls_of, is_object, text_of
+from longboat.core.history import is_object
 from longboat.core.tool import ToolSpec
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
-WriteCalls = Callable[[str, list[ToolCallPart]], str]
-"""What the model would have written: a text, and calls."""
+Write = Callable[[Message], str]
+"""What the model would have written: its message with thoughts, words and calls as text; empty if there is nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +22,17 @@ class TextCall:
     arguments: str
 
 
-def spoken(messages: Iterable[Message], write_calls: WriteCalls) -> tuple[Message, ...]:
+def spoken(messages: Iterable[Message], write: Write) -> tuple[Message, ...]:
     """The transcript as text alone. Results of calls become user messages; their images stay images."""
-    found = (_spoken(message, write_calls) for message in messages)
+    found = (_spoken(message, write) for message in messages)
     return tuple(message for message in found if message.parts)
 
 
-def _spoken(message: Message, write_calls: WriteCalls) -> Message:
+def _spoken(message: Message, write: Write) -> Message:
     match message.role:
         case Role.ASSISTANT:
-            text, calls = text_of(message), calls_of(message)
-            parts: tuple[Part, ...] = (TextPart(text=write_calls(text, calls)),) if text or calls else ()
-            return msgspec.structs.replace(message, parts=parts)
+            text = write(message)
+            return msgspec.structs.replace(message, parts=(TextPart(text=text),) if text else ())
         case Role.TOOL:
             results = [part for part in message.parts if isinstance(part, ToolResultPart)]
             parts = tuple(part for number, result in enumerate(results, 1) for part in _result(number, result))

@@ -19,7 +19,8 @@ from longboat.config.references import names_in
 from longboat.config.settings import Config
 from longboat.context.hooks import read_hooks
 from longboat.context.library import Agent, Command, Context, Library, Skill
-from longboat.context.prompt import build_prompt, build_small_prompt, instruction_block
+from longboat.context.prompt import build_prompt, build_short_prompt, build_small_prompt, instruction_block
+from longboat.core.prompts import NO_TOOLS
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
 from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt
@@ -106,9 +107,7 @@ class WorkspaceTools:
         hooks = read_hooks(config.hooks)
         self._context = context = await asyncio.to_thread(self._library.load)
         if model.context_window < SMALL_WINDOW:
-            tools = await self._few_tools(config, model, child=child)
-            system = build_small_prompt(date.today().isoformat())
-            return TurnSetup(system=system, tools=tools, hooks=hooks, problems=context.problems, surroundings=False)
+            return await self._small_setup(config, model, child=child)
         defined = self.agent(agent) if agent is not None else None
         everything = await self._tools(config)
         configured = await self._configured_tools(config)
@@ -126,6 +125,7 @@ class WorkspaceTools:
             everything = without_agent_names(everything)
         tools = _of_child(everything, defined) if child or defined is not None else everything
         tools = tools if model.abilities.tools else {}
+        said += "" if model.abilities.tools else NO_TOOLS
         return TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
 
     async def shell(self) -> TurnSetup:
@@ -246,8 +246,19 @@ class WorkspaceTools:
             await self.jobs.aclose()
         await self._retired.aclose()
 
+    async def _small_setup(self, config: Config, model: Model, *, child: bool) -> TurnSetup:
+        """For a model with a small window."""
+        can = model.abilities
+        system = build_short_prompt(self._directory) if can.agent else build_small_prompt(date.today().isoformat())
+        return TurnSetup(
+            system=system if can.tools else system + NO_TOOLS,
+            tools=await self._few_tools(config, model, child=child),
+            hooks=read_hooks(config.hooks),
+            problems=self._context.problems,
+            surroundings=can.agent,
+        )
+
     async def _few_tools(self, config: Config, model: Model, *, child: bool) -> dict[str, Tool]:
-        """The tools of a model with a small window."""
         if not model.abilities.tools:
             return {}
         tools = tools_for_small_models(await self._tools(config))
