@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,3 +82,17 @@ def test_a_start_up_loads_nothing_heavy(module: str, heavy: list[str]) -> None:
     program = f"import sys, {module}; print(*sorted(set({heavy!r}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.split() == []
+
+
+def test_every_module_that_a_docstring_names_exists() -> None:
+    root = PACKAGE.parents[1]
+    files = {path.name for folder in ("src", "tests") for path in (root / folder).rglob("*.py")}
+    named = [
+        (file, name)
+        for file, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in re.findall(r"`(?:[\w/]+/)?(\w+\.py)`", ast.get_docstring(node) or "")
+    ]
+    assert len(named) > 5
+    assert [(file, name) for file, name in named if name not in files] == []

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from running_app import following
+
 from longboat.client.inbox import InboxMirror, InboxTail
 from longboat.runtime.app import App
 from longboat.wire.inbox import InboxEvent
@@ -50,10 +52,5 @@ async def follow_inbox(app: App, client_id: str = "ann:web") -> AsyncIterator[In
                 attached.set()
         watcher.ended.set()
 
-    task = asyncio.create_task(follow())
-    try:
-        await attached.wait()
+    async with following(follow(), attached):
         yield watcher
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

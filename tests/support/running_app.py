@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -208,10 +208,17 @@ async def watch(
                 attached.set()  # a new client is there once it has its snapshot: what happens from now on it hears
         watcher.ended.set()
 
-    task = asyncio.create_task(follow())
+    async with following(follow(), attached):
+        yield watcher
+
+
+@asynccontextmanager
+async def following(follow: Coroutine[Any, Any, None], attached: asyncio.Event) -> AsyncIterator[None]:
+    """Read a stream in the background, from when it is attached to the end of the block."""
+    task = asyncio.create_task(follow)
     try:
         await attached.wait()
-        yield watcher
+        yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -1,7 +1,7 @@
 """The keys that `longboat connect` and the apps' set-up store: `credentials.json`, beside the user's own file.
 
 Owns that file and who may have a key: each is stored with the kind of the provider and the address it was entered for,
-and is given out for these alone. Where the system has a keyring (`longboat[keyring]`), the file says only that the
+and is used only for these. Where the system has a keyring (`longboat[keyring]`), the file says only that the
 key is there. Must not know how a key is used. Nothing here shows one.
 """
 
@@ -30,7 +30,7 @@ class Credential:
     api_key: str | None = field(default=None, repr=False)
     """None if the system's keyring has it."""
     keyring: str | None = None
-    """A new word each time that the keyring's key is replaced."""
+    """A new random word whenever the key in the keyring is replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from longboat.regular import opener
 
 @contextmanager
 def locked(file: Path) -> Iterator[None]:
-    """Locks the file for a change, so that of two changes at once none is lost."""
+    """Lock the file for a change, so that two changes at the same time cannot overwrite each other."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(file.with_suffix(".lock"), "a", opener=opener) as lock:

@@ -13,7 +13,7 @@ _ESLINT = ("eslint.config.js", "eslint.config.mjs", "eslint.config.ts", ".eslint
 
 
 def find_conventions(files: ProjectFiles) -> tuple[str, ...]:
-    """Sentences, each with where it stands."""
+    """Sentences, each with the file it comes from."""
     return tuple(dict.fromkeys([*_editor(files), *_python(files), *_node(files)]))
 
 

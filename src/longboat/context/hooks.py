@@ -32,7 +32,7 @@ class HookEvent(StrEnum):
     PROMPT_SUBMITTED = "prompt_submitted"
     """May deny the prompt or add to it."""
     RUN_FINISHED = "run_finished"
-    """Only told."""
+    """Is only notified."""
 
 
 class Hook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """Chooses the model: from names like `provider/model`, the configuration and the usual keys in the environment.
 
-Owns the choice. Must not know any wire format: `building.py` makes the adapters. Keys are read here and passed on;
+Owns the choice. Must not know any wire format: `adapters.py` makes the adapters. Keys are read here and passed on;
 nothing else that leaves this module contains one.
 """
 
@@ -133,7 +133,7 @@ class Registry:
         return tuple(self._model_info(choice, problem) for choice in choices)
 
     async def retire(self) -> None:
-        """The configuration is not in use any more: each model closes as soon as nobody hears it."""
+        """The configuration is no longer used: each model closes as soon as its last stream has ended."""
         for model in self._models.values():
             await model.retire()
 

@@ -1,7 +1,7 @@
 """Compares what a call would do with the rules: which rules deny it, and which parts no rule allows.
 
-Owns the checks for paths, web addresses and whole tools; `shell_claims` adds bash. Must not know the order of
-verdicts, nor look at the disk: paths are already resolved.
+Owns the checks for paths, web addresses and whole tools; `shell/assessment.py` adds those for bash. Must not know the
+order of verdicts, nor look at the disk: paths are already resolved.
 """
 
 import json

@@ -245,7 +245,7 @@ class App:
         return workspace
 
     def _load_workspace_class(self) -> "Callable[..., Workspace]":
-        """What makes workspaces. It takes long to import, so a server answers before it has done that."""
+        """Builds workspaces. Importing it takes long, so a server answers requests before that is done."""
         from longboat.runtime.workspace.workspace import Workspace
         from longboat.tools.mcp.logins import Logins
 

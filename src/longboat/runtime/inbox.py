@@ -25,7 +25,7 @@ KEEP_DAYS = 7
 KEEP_RUNS = 2_000
 """How long, and at most how many, ended runs stay in the inbox."""
 REST = 4
-"""So many times as long as a read of the inbox took, no stream reads it again."""
+"""After a read of the inbox, streams rest this many times as long as it took."""
 SERVER = ""
 """The workspace of a unit that belongs to none. It has no events."""
 
@@ -105,7 +105,7 @@ class Inbox:
 
     @contextmanager
     def watch(self) -> Iterator[None]:
-        """While this is open, `wait_changed` hears of commits."""
+        """While this is open, commits wake `wait_changed`."""
         self._watchers += 1
         self._store.watch(self._note_unit)
         try:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from longboat.models.registry import ProviderInfo
 
 CUSTOM = "custom"
-"""The name that an own endpoint gets unless its owner chooses one."""
+"""The default name of a user's own endpoint."""
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _KEY = re.compile(r"[!-~]+")
@@ -171,7 +171,7 @@ class Providers:
     def _store(
         self, registry: Registry, provider: str, section: ProviderSection, api_key: str, *, used: str | None
     ) -> None:
-        """A key that would not be used is refused: its owner would take the next error for one of this key. `used`: the
+        """A key that would not be used is refused: its owner would blame the next error on it. `used`: the
         environment's key."""
         if section.api_key is not None:
             raise BadInput(

@@ -162,7 +162,7 @@ def set_summary(session_id: str, seq: int) -> Write:
 
 
 def find_summary(session_id: str) -> Write:
-    """After an undo or redo: the newest summary that stands."""
+    """After an undo or redo: the newest summary that is not undone."""
     return Write("session_view", {"session_id": session_id}, rows=1)
 
 
@@ -274,7 +274,7 @@ _PUT_ASK = {Permission: "permission_put", Question: "question_put"}
 
 
 def put_ask(workspace_id: str, ask: Permission | Question, *, rows: int | None = None) -> Write:
-    """Changes no row if the ask is pending no more."""
+    """Changes no row if the ask is no longer pending."""
     params = {
         "id": ask.id,
         "workspace_id": workspace_id,

@@ -177,8 +177,8 @@ class Reads(Protocol):
     async def changes(
         self, workspace_id: str, *, session_id: str | None, run_id: str | None, path: str | None = None
     ) -> tuple[str, list[FileChangeRecord]] | None:
-        """The session and the changes that stand, of a session or of a run, in all files or in one; None if there is
-        no such session or run."""
+        """The session and the changes that are not undone, of a session or of a run, in all files or in one; None
+        if there is no such session or run."""
         ...
 
     async def run_clients(self, session_id: str) -> dict[str, str]:
@@ -186,7 +186,7 @@ class Reads(Protocol):
         ...
 
     async def reverts(self, session_id: str) -> list[RevertRecord]:
-        """What people undid of the session's turns that stand, first to last."""
+        """What people undid in the session's turns, without turns that are undone themselves, first to last."""
         ...
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]: ...

@@ -172,7 +172,7 @@ class LogPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushSubscription:
-    """A browser that wants to be told."""
+    """A browser that has subscribed to notifications."""
 
     endpoint: str
     person: str

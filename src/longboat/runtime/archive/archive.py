@@ -44,7 +44,7 @@ class Archive:
 
 
 async def fork(store: Store, workspace_id: str, session_id: str, message_id: str | None) -> Session:
-    """A turn that is under way is left out: only what is finished can be gone on from."""
+    """A turn in progress is left out: only what is finished can be continued."""
 
     family = await store.reads.transcripts(workspace_id, session_id, message_id)
     forked = _forked(workspace_id, family)

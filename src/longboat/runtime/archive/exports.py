@@ -21,7 +21,7 @@ from longboat.wire.archive import (
 )
 
 LISTS = ("messages", "runs", "changes", "sub_agents")
-"""What may be long in a document."""
+"""The fields of a document that may be long."""
 
 _encode = msgspec.json.Encoder().encode
 

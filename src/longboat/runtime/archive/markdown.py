@@ -56,7 +56,7 @@ def _messages(messages: Sequence[Message], *, below: str = "") -> Iterator[str]:
 
 
 def _head(message: Message) -> str:
-    """Results stand under the answer that called for them."""
+    """Results come below the answer that requested them."""
     if message.role is Role.TOOL:
         return ""
     if message.role is Role.USER:

@@ -64,11 +64,11 @@ class Mailbox:
         self.working = False
 
     def __len__(self) -> int:
-        """How much waits, behind what is being worked off."""
+        """How many wait, besides the one that is being handled."""
         return len(self._waiting)
 
     async def do(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do this after all that was asked before. Shielded: a caller that vanishes leaves the work whole."""
+        """Do this after everything that was asked before. Shielded: it is completed even if the caller is canceled."""
         return await asyncio.shield(self.post(work))
 
     def post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
@@ -103,7 +103,7 @@ class Mailbox:
 
 
 def _turn_away(future: "asyncio.Future[Any]") -> None:
-    """The workspace ends with the server: nobody is to wait for what will not come."""
+    """The workspace ends with the server: release everybody who waits for what will not be done."""
     if not future.done():
         future.set_exception(ServerLeaving())
 
@@ -132,7 +132,7 @@ class CommandLoop:
         self._unsaved: list[_Cancel] = []
         """Cancels that the store could not take. No other decision is written before them."""
         self._saving = False
-        """They are to be tried again soon."""
+        """Whether another attempt is scheduled."""
 
     # What a turn may ask
 

@@ -20,7 +20,8 @@ from longboat.wire.ids import new_id
 from longboat.wire.workshop import FileChange
 
 MAX_COMPARED = 4_000_000
-"""Lines before times lines after: the time of difflib grows with it, and beyond lines are only counted."""
+"""The largest product of old and new lines for which they are compared: difflib's time grows with it. Beyond, they are
+only counted."""
 
 
 class FileHistory:
@@ -66,7 +67,7 @@ class FileHistory:
     async def note_change(
         self, record: RunRecord, key: str, path: Path, before: bytes | None, after: bytes | None
     ) -> None:
-        """Told, in one transaction with the record, before the model hears that the change was made."""
+        """Announce the change, in one transaction with its record, before the model learns that it was made."""
         session_id, run_id = _owner(record)
         change, event = await asyncio.to_thread(self.event, session_id, run_id, path, before, after)
         entry = Entry.of(change, event, session_id=session_id)

@@ -32,7 +32,7 @@ class UsageTally:
     calls: tuple[tuple[str, ToolResultPart], ...] = ()
     """Each call that was made: its run and its result, which is unfinished if the call was cut off."""
     context: int | None = None
-    """Tokens in the model's window, if a request of the turn told."""
+    """Tokens in the model's context window, if a request of the turn reported them."""
 
     @property
     def usage(self) -> Usage:
@@ -71,7 +71,7 @@ class LiveSession:
         self.folded: dict[str, Message] = {}
         """The messages of prompts that were folded, which may be withdrawn."""
         self.used = NOTHING
-        """What steps have used and tools they called, and the store does not say yet."""
+        """The usage and tool calls of steps that are not in the store yet."""
         self.covers: list[Cover] = []
         self.summary_seq = known.summary_seq
         self.is_deleted = False
@@ -143,7 +143,7 @@ class LiveSession:
             self._changed = None
 
     async def wait_until(self, holds: Callable[[SessionState], bool]) -> None:
-        """Until a committed state of the session is so."""
+        """Wait until a committed state of the session fulfills the condition."""
         while not holds(self.state):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()

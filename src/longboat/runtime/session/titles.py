@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 MAX_LENGTH = 80
 MAX_PROMPT = 2_000
 MAX_ANSWER = 1_000
-"""How many characters are listened to: a model that says more is not naming anything."""
+"""How many characters to read: a model that writes more is not writing a title."""
 MAX_THOUGHT = 50_000
 """The same for its reasoning, which comes before the title."""
 
@@ -41,7 +41,7 @@ async def write_title(services: WorkspaceServices, session: TurnOwner, provision
 
 
 async def _collect(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:
-    """What the model says, up to where it is no title any more, and what that used, which it tells at its end."""
+    """The model's text, cut off where it is too long for a title, and its usage, which comes at the end."""
     said, thought, usage = "", 0, Usage()
     async for event in events:
         match event:

@@ -30,7 +30,7 @@ class TurnReversal:
     messages: tuple[Message, ...]
     files: tuple[Restore, ...]
     broken: tuple[Path, ...]
-    """Files that somebody else changed in the midst of the turn: what was theirs cannot be told from ours."""
+    """Files that someone else changed during the turn, so that the changes cannot be told apart."""
 
     @property
     def run_id(self) -> str:

@@ -112,7 +112,7 @@ class UnitBuilder:
         self.at = now()
         self._records = records
         self.changed: dict[str, RunRecord] = {record.run.run_id: record for record in new}
-        """The records that are to take the place of those known so far."""
+        """The records that replace those known so far."""
         self.prompts: dict[str, Message] = {}
         """The user messages that this decision writes, by run."""
 

@@ -6,6 +6,7 @@ rules.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,10 +15,9 @@ from typing import Generic, TypeVar
 import msgspec
 
 from longboat.errors import AlreadyAnswered, BadInput, NotFound, PermissionNotFound, QuestionNotFound, StoreUnavailable
-from longboat.runtime.clock import now
+from longboat.runtime.clock import now, seconds_between
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.store_retry import retry_store
-from longboat.runtime.turn.waits import Waits
 from longboat.store.changes import add_grant, put_ask
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.wire.asks import (
@@ -41,7 +41,7 @@ class Closing:
 
     entries: list[Entry] = field(default_factory=list)
     again: list[Callable[[], object]] = field(default_factory=list)
-    """To be called should it not be written: then it is still asked, and the end of the run withdraws it."""
+    """Call this if the unit is not written: the ask is then still pending, and the end of the run withdraws it."""
     waited_s: float = 0.0
     """How long the run waited for people."""
 
@@ -50,10 +50,37 @@ class Closing:
         return replace(ending, withdrawn=self.entries, waited_s=self.waited_s)
 
 
+class _Waits:
+    """How long runs waited for people. Waits that overlap, as those of parallel sub-agents do, count once."""
+
+    def __init__(self) -> None:
+        self._spans: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+
+    def add(self, ask: Permission | Question, until: str) -> None:
+        """The ask is over. The run that sent a sub-agent waited with it."""
+        for run_id in filter(None, (ask.run_id, ask.parent_run_id)):
+            self._spans[run_id].append((ask.asked_at, until))
+
+    def take(self, run_id: str) -> float:
+        """The seconds of a run that ends; they are not kept."""
+        waited_s = self.so_far(run_id)
+        self._spans.pop(run_id, None)
+        return waited_s
+
+    def so_far(self, run_id: str) -> float:
+        """The seconds of a run, without what it is waiting for now."""
+        total, end = 0.0, ""
+        for since, until in sorted(self._spans.get(run_id, [])):
+            if until > end:
+                total += seconds_between(max(since, end), until)
+                end = until
+        return round(total, 3)
+
+
 class _AskTable(Generic[Ask]):
     """The asks of one kind, and the turns that are waiting for an answer."""
 
-    def __init__(self, store: Store, workspace_id: str, shape: type[Ask], waits: Waits) -> None:
+    def __init__(self, store: Store, workspace_id: str, shape: type[Ask], waits: _Waits) -> None:
         self._store = store
         self._waits = waits
         self._workspace_id = workspace_id
@@ -144,7 +171,7 @@ class Asks:
     def __init__(self, store: Store, workspace_id: str) -> None:
         self._store = store
         self._workspace_id = workspace_id
-        self._waits = Waits()
+        self._waits = _Waits()
         self._permissions = _AskTable(store, workspace_id, Permission, self._waits)
         self._questions = _AskTable(store, workspace_id, Question, self._waits)
 
@@ -203,7 +230,7 @@ class Asks:
         return await self._questions.answer(answered)
 
     def withdraw(self, run_id: str) -> Closing:
-        """What a run still asks goes with it."""
+        """Withdraw what a run still asks."""
         closing = self._withdraw(lambda ask: ask.run_id == run_id)
         closing.waited_s = self._waits.take(run_id)
         return closing

@@ -23,7 +23,7 @@ from longboat.wire.models import AgentEvent, AgentEventType, Message, MessageDel
 
 ROOM_CHARACTERS = 256 * 1024
 ENVELOPE = 200
-"""What a delta takes besides its text, about."""
+"""The approximate size of a delta without its text."""
 LONG = 64 * 1024
 REST_PER_CHARACTER_S = 1 / 4_000_000
 """After a message of more than `LONG` characters was told whole, its next shape rests so long for each of them, or

@@ -47,7 +47,7 @@ def _asked(setup: TurnSetup, form: AnswerSchema | None) -> TurnSetup:
 
 
 async def ask_hooks(services: "WorkspaceServices", hooks: Hooks, event: HookEvent, run: Run, **about: Any) -> Verdict:
-    """What they say. `about` are further fields of the call."""
+    """The result of the hooks. `about`: further fields of the call."""
     if not hooks.of(event):
         return Verdict()
     call = HookCall(
@@ -72,6 +72,6 @@ async def announce(
 
 
 async def tell_finished(services: "WorkspaceServices", hooks: Hooks, run: Run) -> None:
-    """They are only told: nothing waits for what they say."""
+    """They are only notified: nothing waits for their output."""
     about = {"prompt": run.prompt, "outcome": run.outcome, "error": run.error}
     await ask_hooks(services, hooks, HookEvent.RUN_FINISHED, run, **about)

@@ -117,7 +117,7 @@ class Slot:
         )
 
     def show(self, text: str) -> None:
-        """A tool that is done may still have something in the pipe: it is too late for that."""
+        """Output of a tool that has already returned is dropped."""
         text = encodable(text)[: max(0, MAX_SHOWN - self._length)]
         if self._result is not None or not text:
             return
@@ -177,7 +177,7 @@ class Round:
         return msgspec.structs.replace(self._base, parts=tuple(slot.part() for slot in self._slots))
 
     def begin(self, *calls: ToolCallPart) -> list[Slot]:
-        """These calls run now. Returns where the news of each go."""
+        """Start these calls. Returns where to report what happens in each."""
         first = len(self._slots)
         begun = [Slot(self, place, call.id, call.name) for place, call in enumerate(calls, first)]
         self._slots += begun

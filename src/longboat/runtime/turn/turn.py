@@ -55,7 +55,7 @@ from longboat.wire.models import (
 logger = logging.getLogger(__name__)
 
 STUBBORN_S = 2.0
-"""A task that has swallowed its cancellation is asked again after so long."""
+"""How long to wait before canceling a task again that swallowed its cancellation."""
 
 FULL = "The context window is nearly full. Summarizing, then continuing."
 

@@ -30,16 +30,16 @@ from longboat.wire.review import FileText
 
 MAX_ENTRIES = 1_000
 MAX_LOOKED_AT = 20_000
-"""Names of one directory."""
+"""Maximum number of names from one directory."""
 MAX_FILES = 200_000
-"""Files whose names are searched."""
+"""Maximum number of files whose names are searched."""
 MAX_TEXT = 400_000
-"""Bytes of a file that are shown."""
+"""Maximum number of bytes shown of a file."""
 MAX_DIFFS = 500
 MAX_DIFF_TEXT = 4_000_000
 """Characters of all diffs of an answer."""
 FRESH_S = 3.0
-"""How long a list of all files serves: a person who types asks with every letter."""
+"""How long a list of all files is reused: while a person types, every letter is a new query."""
 
 
 class FileBrowser:

@@ -37,7 +37,7 @@ class ConfigWatcher:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Somebody is attached: look at the files, now and from time to time."""
+        """Someone is attached: check the files now, and then regularly."""
         self._attending += 1
         if self._looking is None:
             self._looking = self._tasks.spawn(self._look(), name=f"look at {self._directory / FILE_NAME}")
@@ -64,7 +64,7 @@ class ConfigWatcher:
             self._telling = self._tasks.spawn(self._tell_all(), name=f"tell of {self._directory / FILE_NAME}")
 
     async def _tell_all(self) -> None:
-        """One after the other: the last word must be the newest."""
+        """One after the other, so that the newest is announced last."""
         while self._untold:
             self._untold = False
             self._tell(await self._news())

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSetup:
-    """Where the configured are made: what does not change while a workspace is open."""
+    """What the tools are built from, besides the configuration. It does not change while a workspace is open."""
 
     directory: Path
     sandbox: Callable[[Config], SandboxPolicy]
@@ -45,42 +45,42 @@ class ToolSetup:
 class ConfiguredTools:
     """Imports and builds: create it off the event loop."""
 
-    def __init__(self, config: Config, shop: ToolSetup) -> None:
+    def __init__(self, config: Config, setup: ToolSetup) -> None:
         from longboat.tools.lsp.client.servers import LanguageServers
         from longboat.tools.mcp import McpServers
         from longboat.tools.web.http import Web
 
         self.mcp: McpServers = McpServers(
             config.mcp,
-            directory=shop.directory,
-            environ=shop.environ,
-            child_environ=shop.child_environ,
-            logins=shop.logins,
-            on_change=lambda state: shop.tell(mcp_event(state)),
+            directory=setup.directory,
+            environ=setup.environ,
+            child_environ=setup.child_environ,
+            logins=setup.logins,
+            on_change=lambda state: setup.tell(mcp_event(state)),
         )
         self.lsp: LanguageServers = LanguageServers(
-            shop.directory,
+            setup.directory,
             config.lsp,
-            environ=shop.child_environ,
-            on_change=lambda status: shop.tell(lsp_event(status)),
+            environ=setup.child_environ,
+            on_change=lambda status: setup.tell(lsp_event(status)),
         )
         services = ToolServices(
-            jobs=shop.jobs,
-            sandbox=shop.sandbox(config),
+            jobs=setup.jobs,
+            sandbox=setup.sandbox(config),
             language_servers=self.lsp,
             web=Web(allowed_networks=config.web.allowed_networks),
-            search=_search(config, shop.environ),
+            search=_search(config, setup.environ),
         )
         self.own: list[Tool] = build_tools(services)
 
     @staticmethod
     def key(config: Config) -> bytes:
-        """Changes when new configured are needed."""
+        """Changes when the tools have to be built again."""
         return msgspec.json.encode((config.mcp, config.lsp, config.web, config.sandbox))
 
     async def tools(self) -> list[Tool]:
-        """Ours, and those of the MCP servers that are there by now. Tools that ask language servers are offered where
-        these have files."""
+        """The built-in tools, and those of the MCP servers that are connected by now. Tools that ask language servers
+        are offered if one of these has files here."""
         from longboat.tools.lsp.client.tool import LanguageServerTool
 
         has_files, _ = await asyncio.gather(self.lsp.have_files(), self.mcp.wait_connected())

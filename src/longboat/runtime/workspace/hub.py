@@ -59,7 +59,7 @@ class Hub:
         self._waiting: list[asyncio.Future[Wake]] = []
         self._views: dict[str | None, FrameBatch] = {}
         self._pages: WeakValueDictionary[tuple[int, str | None], FrameBatch] = WeakValueDictionary()
-        """What is being sent from the store. Many who are stuck at the same place hold it once."""
+        """What is being sent from the store: readers that are stuck at the same place share it."""
         self._viewing = asyncio.Lock()
         self._heartbeat_s = heartbeat_s
         self._closed = False
@@ -68,7 +68,7 @@ class Hub:
         store.listen(workspace_id, self.publish)
 
     async def open(self) -> None:
-        """Read where the log stands; what was published meanwhile is newer still."""
+        """Read the number of the newest event; what was published meanwhile is newer."""
         self._head = max(self._head, await self._store.reads.newest_event(self._workspace_id))
 
     def publish(self, entries: Sequence[Published]) -> None:
