@@ -1,17 +1,22 @@
 """Time in which a call waits for a person is not the tool's time: in results, runs, statistics and the timeline."""
 
+import asyncio
 import json
 import os
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from crash import restarted
 from running_app import RunningApp
 from scenario import PLAIN, WINDOW, Parts, call, open_scenario
 
 from longboat.runtime import clock
+from longboat.store.sqlite.queries import load_queries
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Say, ScriptedModel
 from longboat.wire.asks import PermissionAnswer
 from longboat.wire.figures import CallOutcome, CallSpan, Latency
@@ -176,3 +181,39 @@ async def test_b6_a_call_that_waited_through_a_restart_waited_since_it_was_asked
             assert (run.outcome, run.waited_s) == (Outcome.END_TURN, 60.0)
             assert await calls(again) == waited(time)
         await scene.cancel()
+
+
+async def test_a_timeline_of_ten_thousand_calls_is_bounded_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    async with open_scenario(tmp_path, MAKES) as scene:
+        await scene.turn("go")
+        store = scene.workspace.store
+        assert isinstance(store, SqliteStore)
+        await asyncio.to_thread(_add_calls, store._path, 10_000)
+        (run,) = (await scene.workspace.ledger.timeline(scene.running.session_id)).items
+        assert (len(run.calls), run.left_out) == (500, 9_501)
+        assert {call.ran_s for call in run.calls} == {2.0}, "the longest"
+        assert [call.began_at for call in run.calls] == sorted(call.began_at for call in run.calls)
+        assert run.left_out_s == pytest.approx(9_500 * 0.5, abs=60)
+        assert len(msgspec.json.encode(run)) < 100_000
+        assert await asyncio.to_thread(_tables_read_whole, store._path) == []
+
+
+def _add_calls(path: Path, count: int) -> None:
+    """Of which 500 are longer than the others."""
+    with sqlite3.connect(path) as connection:
+        connection.executemany(
+            "INSERT INTO tool_calls (workspace_id, session_id, run_id, day, tool, began_at, waited_s, ran_s, outcome)"
+            " SELECT workspace_id, session_id, run_id, day, 'view', ?, 0, ?, 'done' FROM tool_calls LIMIT 1",
+            [(f"2026-01-01T00:{at // 60 % 60:02}:{at % 60:02}Z", 0.5 if at % 20 else 2.0) for at in range(count)],
+        )
+    connection.close()
+
+
+def _tables_read_whole(path: Path) -> list[str]:
+    """Of the timeline's query: it must not read the calls of other runs."""
+    query = load_queries()["timeline_of_session"].sql
+    params = {"workspace_id": "w", "session_id": "s", "limit": 20, "most": 500}
+    with sqlite3.connect(path) as connection:
+        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", params)]
+    connection.close()
+    return [step for step in steps if step.startswith(("SCAN tool_calls", "SCAN calls", "SCAN runs"))]

@@ -99,7 +99,11 @@ class CallSpan(Shape, frozen=True, kw_only=True):
 class RunTimeline(Shape, frozen=True, kw_only=True):
     run_id: str
     calls: tuple[CallSpan, ...]
-    """In order of their beginning."""
+    """The longest 500, in order of their beginning."""
+    left_out: int = 0
+    """How many shorter calls were left out."""
+    left_out_s: float = 0.0
+    """How many seconds these ran, added up."""
 
 
 class SessionTimeline(Shape, frozen=True, kw_only=True):

@@ -593,12 +593,17 @@ WHERE spendings.workspace_id = :workspace_id AND spendings.session_id = :session
 GROUP BY run_id ORDER BY max(runs.seq) DESC LIMIT :limit;
 
 -- name: timeline_of_session
--- The tool calls of the newest runs of a session, in order.
-SELECT calls.run_id, calls.tool, calls.began_at, calls.waited_s, calls.ran_s, calls.outcome
-FROM (SELECT workspace_id, run_id, seq FROM runs WHERE session_id = :session_id AND workspace_id = :workspace_id
-    ORDER BY seq DESC LIMIT :limit) AS newest
-JOIN tool_calls AS calls USING (workspace_id, run_id)
-ORDER BY newest.seq, calls.began_at;
+-- The longest tool calls of each of the newest runs of a session, in order, and of each run how much all of them are.
+WITH newest AS (
+    SELECT workspace_id, run_id, seq FROM runs WHERE session_id = :session_id AND workspace_id = :workspace_id
+    ORDER BY seq DESC LIMIT :limit
+), made AS (
+    SELECT newest.seq, calls.run_id, calls.tool, calls.began_at, calls.waited_s, calls.ran_s, calls.outcome,
+        row_number() OVER (PARTITION BY newest.seq ORDER BY calls.waited_s + calls.ran_s DESC, calls.rowid) AS place,
+        count(*) OVER (PARTITION BY newest.seq) AS calls, sum(calls.ran_s) OVER (PARTITION BY newest.seq) AS all_ran_s
+    FROM newest JOIN tool_calls AS calls USING (workspace_id, run_id)
+)
+SELECT * FROM made WHERE place <= :most ORDER BY seq, began_at, place;
 
 -- name: stats_runs
 -- How the runs of each day ended.

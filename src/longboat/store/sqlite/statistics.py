@@ -27,6 +27,8 @@ from longboat.wire.models import Outcome, Usage
 MAX_SESSIONS = 50
 MAX_RUNS = 500
 MAX_TIMELINE = 20
+MAX_CALLS = 500
+"""Of each run of a timeline."""
 """Runs."""
 NOTHING = Usage()
 
@@ -72,12 +74,22 @@ def read_session_usage(reader: SqliteReader, workspace_id: str, session_id: str)
 
 
 def read_session_timeline(reader: SqliteReader, workspace_id: str, session_id: str) -> SessionTimeline:
-    rows = reader.fetch("timeline_of_session", workspace_id=workspace_id, session_id=session_id, limit=MAX_TIMELINE)
-    items = [
-        RunTimeline(run_id=run_id, calls=tuple(_span(row) for row in calls))
-        for run_id, calls in groupby(rows, key=itemgetter("run_id"))
-    ]
+    rows = reader.fetch(
+        "timeline_of_session",
+        workspace_id=workspace_id,
+        session_id=session_id,
+        limit=MAX_TIMELINE,
+        most=MAX_CALLS,
+    )
+    items = [_run_timeline(run_id, list(found)) for run_id, found in groupby(rows, key=itemgetter("run_id"))]
     return SessionTimeline(session_id=session_id, items=tuple(items))
+
+
+def _run_timeline(run_id: str, rows: list[Row]) -> RunTimeline:
+    calls = tuple(map(_span, rows))
+    left_out = rows[0]["calls"] - len(calls)
+    left_out_s = rows[0]["all_ran_s"] - sum(call.ran_s for call in calls) if left_out else 0.0
+    return RunTimeline(run_id=run_id, calls=calls, left_out=left_out, left_out_s=round(max(0.0, left_out_s), 3))
 
 
 def _span(row: Row) -> CallSpan:

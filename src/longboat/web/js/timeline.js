@@ -22,6 +22,7 @@ export class Timeline {
     this.mirror = mirror;
     this.element = h('div', { class: 'timeline' });
     this.calls = new Map(); // run → its tool calls, as the server has recorded them
+    this.leftOut = new Map(); // run → how many shorter calls are not among them, and how long these ran
     this.draw = perFrame(() => this.drawNow());
     this.stops = [
       mirror.on('runs', () => this.draw()),
@@ -39,6 +40,7 @@ export class Timeline {
   show(session_id) {
     this.session_id = session_id;
     this.calls.clear();
+    this.leftOut.clear();
     this.draw();
     if (session_id) this.load();
   }
@@ -49,7 +51,10 @@ export class Timeline {
     try {
       const page = await this.workspace.timeline(wanted);
       if (wanted !== this.session_id) return;
-      for (const { run_id, calls } of page.items) this.calls.set(run_id, calls);
+      for (const { run_id, calls, left_out, left_out_s } of page.items) {
+        this.calls.set(run_id, calls);
+        this.leftOut.set(run_id, { calls: left_out, ran_s: left_out_s });
+      }
       this.draw();
     } catch {
       // Loaded again after the next run.
@@ -69,7 +74,9 @@ export class Timeline {
     if (!runs.length) return replace(this.element, h('p', { class: 'quiet' }, 'No runs yet.'));
     const wasOpen = this.element.querySelector('details')?.open;
     const now = new Date().toISOString();
-    const rows = runs.map((run) => timesOf(run, this.callsOf(run, now), run.finished_at ?? now));
+    const rows = runs.map((run) =>
+      timesOf(run, this.callsOf(run, now), run.finished_at ?? now, this.leftOut.get(run.run_id)),
+    );
     const longest = ceiling(Math.max(0.05, ...rows.map((row) => row.whole)));
     const numbers = table(rows);
     numbers.open = Boolean(wasOpen);
@@ -111,7 +118,7 @@ export class Timeline {
 }
 
 /** What is drawn and told of a run, in seconds since its prompt was accepted. */
-function timesOf(run, calls, end) {
+function timesOf(run, calls, end, leftOut = { calls: 0, ran_s: 0 }) {
   const at = (instant) => Math.max(0, between(run.accepted_at, instant));
   const whole = at(end);
   const started = run.started_at ? Math.min(at(run.started_at), whole) : whole;
@@ -125,14 +132,15 @@ function timesOf(run, calls, end) {
     ...asking.map(([from, to]) => ({ kind: 'asking', from, to })),
   ].filter(({ from, to }) => to > from);
   const asked = covered(asking);
+  const called = Math.min(covered([...tool, ...asking]) + leftOut.ran_s, whole - started);
   return {
     run,
     spans,
     whole,
-    calls: calls.length,
+    calls: calls.length + leftOut.calls,
     queued: started,
-    model: Math.max(0, whole - started - covered([...tool, ...asking])),
-    tools: Math.max(0, covered([...tool, ...asking]) - asked),
+    model: Math.max(0, whole - started - called),
+    tools: Math.max(0, called - asked),
     asked,
   };
 }
