@@ -26,9 +26,15 @@ from longboat.client import Client
 from longboat.config import settings
 from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import load_config, user_config_file
+from longboat.context.hooks import read_hooks
 from longboat.models.providers import AWS_REGIONS, AZURE_ADDRESS, KNOWN
-from longboat.server.errors import _OWN_CODES
+from longboat.permissions.rules import Rules
+from longboat.server.errors import OWN_CODES
 from longboat.server.routes import HANDLERS
+from longboat.tools.lsp.client.server_specs import server_specs
+from longboat.tools.lsp.client.settings import ServerSettings
+from longboat.tools.mcp.settings import read as read_mcp_server
+from longboat.tools.registry import built_in_traits
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -56,7 +62,7 @@ def code(text: str) -> list[str]:
 def commands(text: str) -> Iterator[list[str]]:
     """The arguments of every `longboat` in a page's code."""
     for line in code(text):
-        for found in re.finditer(r"(?<![\w.-])longboat ([^|;&)#]*)", line):
+        for found in re.finditer(r"(?<![\w.-])(?<!config/)longboat ([^|;&)#]*)", line):
             yield shlex.split(found[1])
 
 
@@ -265,13 +271,26 @@ def test_tests_see_no_provider_key() -> None:
     assert [name for name in os.environ if is_hidden(name) and name != "LONGBOAT_RUNTIME_DIR"] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/deployment.md"])
-def test_an_example_of_a_configuration_loads(page: str, tmp_path: Path) -> None:
-    for number, block in enumerate(fenced(TEXTS[page], "json")):
-        file = user_config_file({}, tmp_path / str(number))
+OTHER_JSON = {"docs/python.md": 2}
+"""How many blocks of a page are no configuration: a script for the test endpoint, and what it answers."""
+
+
+def test_every_example_of_a_configuration_loads(tmp_path: Path) -> None:
+    examples = [
+        block for page, text in TEXTS.items() for block in fenced(text, "json")[: -OTHER_JSON.get(page, 0) or None]
+    ]
+    assert len(examples) > 10
+    for number, block in enumerate(examples):
+        user = tmp_path / str(number)
+        file = user_config_file({}, user)
         file.parent.mkdir(parents=True)
         file.write_text(block, encoding="utf-8")
-        load_config(tmp_path, environ={}, user_dir=tmp_path / str(number))
+        config = load_config(tmp_path, environ={}, user_dir=user)
+        Rules.parse(tools=built_in_traits(), allow=config.permissions.allow, deny=config.permissions.deny)
+        read_hooks(config.hooks)
+        for name, section in config.mcp.items():
+            read_mcp_server(name, section)
+        server_specs(msgspec.convert(config.lsp, dict[str, ServerSettings]), {})
 
 
 # Packages and errors
@@ -307,7 +326,7 @@ def in_source(pattern: str, *rooms: str) -> set[str]:
 
 def test_every_error_code_has_its_advice() -> None:
     classes = [kind for kind in vars(errors).values() if isinstance(kind, type) and kind is not errors.ModelError]
-    codes = {kind.code for kind in classes if issubclass(kind, errors.LongboatError)} | set(_OWN_CODES.values())
+    codes = {kind.code for kind in classes if issubclass(kind, errors.LongboatError)} | set(OWN_CODES.values())
     codes |= in_source(r'\bcode="(\w+)"', "server", "runtime", "store", "wire", "client", "config")
     codes -= in_source(r'ModelError\([^)]*?code="(\w+)"', "runtime")
     page = TEXTS["docs/troubleshooting.md"]

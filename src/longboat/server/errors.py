@@ -36,7 +36,7 @@ STATUS: dict[type[errors.LongboatError], int] = {
 
 JSON_HEADERS = {"content-type": "application/json", "x-content-type-options": "nosniff"}
 
-_OWN_CODES = {
+OWN_CODES = {
     400: "bad_input",
     404: "not_found",
     405: "method_not_allowed",
@@ -93,11 +93,11 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
 
 def _http_refusal(request: Request[Any, Any, Any], error: HTTPException) -> Refusal:
     status = error.status_code
-    if status not in _OWN_CODES:
+    if status not in OWN_CODES:
         return _INTERNAL
     return Refusal(
         status=status,
-        code=_OWN_CODES[status],
+        code=OWN_CODES[status],
         message=_http_message(request, error),
         headers=error.headers or {},
     )
