@@ -5,13 +5,13 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
 from descriptors import none_left
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
+from longboat.models import openai_chat
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import (
     Abilities,
@@ -19,6 +19,7 @@ from longboat.models.protocol import (
     Model,
     ModelEvent,
     ModelRequest,
+    Progress,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -205,13 +206,13 @@ async def test_leaving_with_the_last_event_keeps_the_connection_too(
     assert len({exchange.peer for exchange in endpoint.requests}) == 1
 
 
-async def test_a_shared_client_is_left_open(endpoint: ScriptedEndpoint) -> None:
-    async with httpx2.AsyncClient() as client:
-        model = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url, client=client, context_window=9)
+async def test_a_closed_model_opens_a_new_connection(endpoint: ScriptedEndpoint) -> None:
+    model = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url, context_window=9)
+    for _ in range(2):
         await events_of(model)
         await model.aclose()
-        await events_of(model)
     assert (model.provider, model.name, model.context_window) == ("p", "m", 9)
+    assert len({exchange.peer for exchange in endpoint.requests}) == 2
     assert "authorization" not in endpoint.requests[0].headers
 
 
@@ -312,6 +313,33 @@ async def test_an_error_inside_the_stream_is_told(
     assert "boom" in caught.message
 
 
+async def test_a_model_that_is_being_loaded_is_waited_for(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openai_chat, "LOADING_POLL_S", 0)
+    for _ in range(3):
+        endpoint.add([Refuse(503, "Loading model")])
+    endpoint.add([Say("ready")])
+    events = await events_of(model)
+    assert events[:2] == [Progress("mine is loading m."), TextDelta("ready")]
+    assert len(endpoint.requests) == 4
+
+
+async def test_a_model_that_is_never_loaded_ends_the_try(endpoint: ScriptedEndpoint) -> None:
+    endpoint.add([Refuse(503, "Loading model")])
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, first_token_s=0.1)
+    error = await error_of(model)
+    await model.aclose()
+    assert (error.code, error.retryable) == ("loading", True)
+
+
+@pytest.mark.parametrize("said", ["The server is overloaded", "down for maintenance"])
+async def test_other_troubles_are_not_waited_out(endpoint: ScriptedEndpoint, model: OpenAIChatModel, said: str) -> None:
+    endpoint.add([Refuse(503, said)])
+    assert (await error_of(model)).code == "server_error"
+    assert len(endpoint.requests) == 1
+
+
 async def test_a_finish_reason_error_is_an_error(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
     endpoint.add([Say("a"), Raw('data: {"choices":[{"delta":{},"finish_reason":"error"}]}\n\n')])
     assert (await error_of(model)).retryable
@@ -322,13 +350,19 @@ async def test_a_scripted_failure_is_told(endpoint: ScriptedEndpoint, model: Ope
     assert (await error_of(model)).message == "mine answered 500: your key *** is odd"
 
 
-@pytest.mark.parametrize("said", [[], [Say("a")]], ids=["before the first byte", "in mid-answer"])
-async def test_a_silent_server_is_retryable(endpoint: ScriptedEndpoint, said: list[Say]) -> None:
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [([], " If it needs longer to begin, set first_token_s of m."), ([Say("a")], "")],
+    ids=["before the first byte", "in mid-answer"],
+)
+async def test_a_silent_server_is_retryable(endpoint: ScriptedEndpoint, said: list[Say], advice: str) -> None:
     endpoint.add([*said, Hang()])
-    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, idle_timeout_s=0.1)
+    model = OpenAIChatModel(
+        provider="mine", name="m", base_url=endpoint.base_url, first_token_s=0.1, idle_timeout_s=0.1
+    )
     error = await error_of(model)
     await model.aclose()
-    assert (error.code, error.retryable, error.message) == ("timeout", True, "mine sent nothing for 0.1 s.")
+    assert (error.code, error.retryable, error.message) == ("timeout", True, f"mine sent nothing for 0.1 s.{advice}")
 
 
 # Refusals

@@ -188,6 +188,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         context_window=_window(entry, facts),
         abilities=_abilities(entry, facts),
         dialect=dialect,
+        first_token_s=entry.first_token_s,
         tariff=_configured_tariff(entry)
         or catalogue.tariff_of(choice.section.type, choice.model, base_url=_priced_at(choice, access)),
     )

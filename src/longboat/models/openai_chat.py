@@ -1,37 +1,48 @@
 """The native adapter for servers with OpenAI's chat API: OpenRouter, vLLM, llama.cpp, Ollama and most others.
 
-Owns the HTTP of a model request: connect, time out, close. Must not know turns or retries. `openai_request` builds the
-request, `openai_stream` reads the answer, `openai_refusal` explains errors.
+Owns what is sent where and how long to wait for it. Must not know turns or retries. `http_client` owns connections,
+`openai_request` builds the request, `openai_stream` reads the answer, `openai_refusal` explains errors.
 """
 
 import asyncio
+import ipaddress
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-
-import httpx2
+from urllib.parse import urlsplit, urlunsplit
 
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
 from longboat.models.error_quotes import secrets_of
+from longboat.models.http_client import (
+    Answer,
+    DirectHttp,
+    HttpClient,
+    ServerSilent,
+    Timeouts,
+    UnsendableRequest,
+    needs_proxy,
+)
 from longboat.models.images import without_unsupported_images
 from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
 from longboat.models.openai_request import PLAIN, Dialect, SendReasoning, encode_request, own_reasoning, sends_reasoning
 from longboat.models.openai_stream import StreamReader
-from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
+from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Progress
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 120.0
+FIRST_TOKEN_S = 120.0
+FIRST_TOKEN_NEARBY_S = 600.0
+"""On this machine or in a private network, where a slow computer may have to read a long prompt first."""
+LOADING_POLL_S = 1.0
 REST_TIMEOUT_S = 1.0
 """How long the end of a finished answer may take before its connection is given up instead of kept for the next."""
-IDLE_CONNECTIONS = 8
-"""Kept for the next requests. The pool probes each of them at every request: very many cost more than they save."""
 
 _MAX_ERROR_BODY = 64 * 1024
 
 
 class OpenAIChatModel:
-    """A model behind an OpenAI-chat-compatible URL. Give it a shared client, or `aclose` it when done."""
+    """A model behind an OpenAI-chat-compatible URL. `aclose` it when done."""
 
     def __init__(
         self,
@@ -45,9 +56,11 @@ class OpenAIChatModel:
         abilities: Abilities = EVERYTHING,
         dialect: Dialect = PLAIN,
         tariff: Tariff | None = None,
+        first_token_s: float | None = None,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
-        client: httpx2.AsyncClient | None = None,
+        direct: bool = False,
     ) -> None:
+        """`direct`: never through a proxy that the environment names."""
         self.provider = provider
         self.name = name
         self.context_window = context_window
@@ -66,38 +79,59 @@ class OpenAIChatModel:
             self._headers["Authorization"] = f"Bearer {api_key.strip()}"
         self._dialect = dialect if abilities.effort else replace(dialect, effort=None)
         self._tariff = tariff
-        self._timeout = httpx2.Timeout(idle_timeout_s, connect=CONNECT_TIMEOUT_S, pool=None)
-        self._client = client
-        self._own_client: httpx2.AsyncClient | None = None
+        self._timeouts = Timeouts(
+            connect_s=CONNECT_TIMEOUT_S,
+            first_s=first_token_s or (FIRST_TOKEN_NEARBY_S if _is_nearby(base_url) else FIRST_TOKEN_S),
+            idle_s=idle_timeout_s,
+        )
+        self._direct = direct
+        self._client: HttpClient | None = None
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         """Send the request. Leaving the context before the end closes the connection at once."""
         request = own_reasoning(request, provider=self.provider, model=self.name)
-        response = await self._open(request)
-        try:
-            async with aclosing(self._events(response)) as events:
-                yield events
-        finally:
-            await response.aclose()
+        async with aclosing(self._events(request)) as events:
+            yield events
 
     async def aclose(self) -> None:
-        """Close the client, if it is our own."""
-        client, self._own_client = self._own_client, None  # first: who asks meanwhile gets a new one
+        client, self._client = self._client, None  # first: who asks meanwhile gets a new one
         if client is not None:
             await client.aclose()
 
-    async def _open(self, request: ModelRequest) -> httpx2.Response:
-        """The answer to the request. A server that wants reasoning sent back in another way is asked once more."""
-        response = await self._send(request)
+    async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeouts.first_s
+        told = False
+        while True:
+            try:
+                answer = await self._open(request)
+                break
+            except ModelError as error:
+                if error.code != "loading" or loop.time() + LOADING_POLL_S > deadline:
+                    raise
+            if not told:
+                yield Progress(f"{self.provider} is loading {self.name}.")
+                told = True
+            await asyncio.sleep(LOADING_POLL_S)
         try:
-            if response.status_code == 200 and not _is_whole_document(response):
-                return response
-            refused = await self._refusal(response)
+            async with aclosing(self._read(answer)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            await answer.aclose()
+
+    async def _open(self, request: ModelRequest) -> Answer:
+        """The answer to the request. A server that wants reasoning sent back in another way is asked once more."""
+        answer = await self._send(request)
+        try:
+            if answer.status == 200 and not _is_whole_document(answer):
+                return answer
+            refused = await self._refusal(answer)
         except BaseException:
-            await response.aclose()
+            await answer.aclose()
             raise
-        await response.aclose()
+        await answer.aclose()
         other = self._other_reasoning(refused, request)
         if other is None:
             raise refused
@@ -115,61 +149,57 @@ class OpenAIChatModel:
             return "never"
         return "always" if sends_reasoning(request, "always") else None
 
-    async def _send(self, request: ModelRequest) -> httpx2.Response:
+    async def _send(self, request: ModelRequest) -> Answer:
         body = encode_request(
             without_unsupported_images(request, self.abilities), model=self.name, dialect=self._dialect
         )
+        self._client = self._client or self._make_client()
         try:
-            client = self._client or self._make_client()
-            post = client.build_request("POST", self._url, content=body, headers=self._headers, timeout=self._timeout)
-            return await client.send(post, stream=True)
-        except (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol, httpx2.InvalidURL, UnicodeError):
-            # The library's own message would quote the header, which may be the key.
+            return await self._client.post(self._headers, body)
+        except UnsendableRequest:
             raise ModelError(
                 f"The request to {self._to.provider} cannot be sent: its base_url {self._to.url}, its key or one of its"
                 " headers contains characters that HTTP does not allow. Check them in longboat.json.",
                 title="The provider's settings are wrong",
                 code="bad_request",
             ) from None
-        except (httpx2.HTTPError, OSError) as error:
+        except OSError as error:
             raise self._unreachable(error) from None
 
-    def _make_client(self) -> httpx2.AsyncClient:
-        if self._own_client is None:
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS)
-            self._own_client = httpx2.AsyncClient(limits=limits)
-        return self._own_client
-
-    async def _events(self, response: httpx2.Response) -> AsyncGenerator[ModelEvent, None]:
+    async def _read(self, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
         reader = StreamReader(self._to, tariff=self._tariff)
-        async with aclosing(response.aiter_bytes()) as pieces:
-            try:
-                async for piece in pieces:
-                    for event in reader.feed(piece):
-                        yield event
-                    if reader.done:
-                        break
-            except (httpx2.HTTPError, OSError) as error:
-                if not reader.answered:
-                    raise self._cut_off(error, reader) from None
-            # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
-            await _read_rest(pieces)
-            for event in reader.finish():
-                yield event
+        try:
+            while not reader.done and (pieces := await answer.read()):
+                for event in reader.feed(pieces):
+                    yield event
+        except OSError as error:
+            if not reader.answered:
+                raise self._cut_off(error, reader) from None
+        # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
+        await _read_rest(answer)
+        for event in reader.finish():
+            yield event
 
-    async def _refusal(self, response: httpx2.Response) -> ModelError:
-        complaint = read_body(await _bounded_body(response))
-        if response.status_code == 200 and complaint.status is None:
-            kind = response.headers.get("content-type")
+    async def _refusal(self, answer: Answer) -> ModelError:
+        complaint = read_body(await _bounded_body(answer))
+        if answer.status == 200 and complaint.status is None:
+            kind = answer.headers.get("content-type")
             said = complaint.message or f"It sent {kind}; is {self._to.url} the base_url of a chat API?"
             complaint = Complaint(message=f"no event stream. {said}", kind=complaint.kind)
-        wait_s = retry_after(response.headers)
-        status = complaint.status if response.status_code == 200 and complaint.status else response.status_code
+        wait_s = retry_after(answer.headers)
+        status = complaint.status if answer.status == 200 and complaint.status else answer.status
         return refusal(status, complaint, self._to, retry_after_s=wait_s)
 
-    def _unreachable(self, error: Exception) -> ModelError:
-        if isinstance(error, httpx2.ReadTimeout):
-            return self._silent()
+    def _make_client(self) -> HttpClient:
+        if self._direct or not needs_proxy(self._url):
+            return DirectHttp(self._url, self._timeouts)
+        from longboat.models.proxied_http import ProxiedHttp
+
+        return ProxiedHttp(self._url, self._timeouts)
+
+    def _unreachable(self, error: OSError) -> ModelError:
+        if isinstance(error, ServerSilent):
+            return self._silent(error)
         reason = str(error) or type(error).__name__
         return ModelError(
             f"{self._to.provider} at {self._to.url} cannot be reached: {self._to.quote(reason)}",
@@ -178,53 +208,63 @@ class OpenAIChatModel:
             retryable=True,
         )
 
-    def _cut_off(self, error: Exception, reader: StreamReader) -> ModelError:
-        if isinstance(error, httpx2.ReadTimeout):
-            return self._silent()
+    def _cut_off(self, error: OSError, reader: StreamReader) -> ModelError:
+        if isinstance(error, ServerSilent):
+            return self._silent(error)
         reason = str(error) or type(error).__name__
         return reader.broken(f"dropped the connection before the answer was complete ({self._to.quote(reason)})")
 
-    def _silent(self) -> ModelError:
+    def _silent(self, error: ServerSilent) -> ModelError:
+        advice = f" If it needs longer to begin, set first_token_s of {self._to.model}." if not error.began else ""
         return ModelError(
-            f"{self._to.provider} sent nothing for {self._timeout.read:g} s.",
+            f"{self._to.provider} sent nothing for {error.seconds:g} s.{advice}",
             title="The provider stopped responding",
             code="timeout",
             retryable=True,
         )
 
 
+def _is_nearby(base_url: str) -> bool:
+    """Whether the server is on this machine or in a private network."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".lan")) or "." not in host
+    return address.is_private or address.is_loopback or address.is_link_local
+
+
 def _display_url(base_url: str) -> str:
     """The URL as errors may show it: a user, a password or a query may hold secrets."""
     try:
-        return str(httpx2.URL(base_url).copy_with(userinfo=b"", query=None))
-    except httpx2.InvalidURL:
+        parts = urlsplit(base_url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    except ValueError:
         return "(not a URL)"
 
 
-def _is_whole_document(response: httpx2.Response) -> bool:
+def _is_whole_document(answer: Answer) -> bool:
     """Some servers refuse with status 200, and a wrong base_url often leads to a web page."""
-    kind = response.headers.get("content-type", "")
+    kind = answer.headers.get("content-type", "")
     return kind.startswith(("application/json", "text/html"))
 
 
-async def _bounded_body(response: httpx2.Response) -> bytes:
+async def _bounded_body(answer: Answer) -> bytes:
     body = b""
     try:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S), aclosing(response.aiter_bytes()) as pieces:
-            async for piece in pieces:
-                body += piece
-                if len(body) > _MAX_ERROR_BODY:
-                    break
-    except (httpx2.HTTPError, OSError, TimeoutError):
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            while len(body) <= _MAX_ERROR_BODY and (pieces := await answer.read()):
+                body += pieces
+    except OSError:
         pass  # the status alone has to do
     return body[:_MAX_ERROR_BODY]
 
 
-async def _read_rest(pieces: AsyncIterator[bytes]) -> None:
+async def _read_rest(answer: Answer) -> None:
     """Read to the end, so that the connection can serve the next request; a server that dawdles loses it."""
     try:
         async with asyncio.timeout(REST_TIMEOUT_S):
-            async for _ in pieces:
+            while await answer.read():
                 pass
-    except (httpx2.HTTPError, OSError, TimeoutError):
+    except OSError:
         pass

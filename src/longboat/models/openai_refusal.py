@@ -34,6 +34,7 @@ _NO_TOOLS = re.compile(
     re.IGNORECASE,
 )
 """Ollama, vLLM, llama.cpp without its templates, OpenRouter, Groq, Mistral, Bedrock, and others in these words."""
+_LOADING = re.compile(r"\bloading\b", re.IGNORECASE)
 _STATUS_OF_WORD = {
     "rate_limit": 429,
     "authentication": 401,
@@ -117,6 +118,8 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
     if status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(complaint.message[:MAX_DETAIL]):
         advice = f'Set "tools": "steps" for {to.model} in longboat.json, or "none" to chat without tools.'
         return ModelError(with_advice(said, advice), title="The model has no tools", code=TOOLS_REFUSED)
+    if status == 503 and _LOADING.search(complaint.message):
+        return ModelError(said, title="The model is being loaded", code="loading", retryable=True)
     if status in (408, 409) or status >= 500:
         return ModelError(
             said,

@@ -24,8 +24,6 @@ from longboat.models.local.server import Job, Ready
 from longboat.models.protocol import Abilities
 
 if TYPE_CHECKING:
-    import httpx2
-
     from longboat.models.openai_chat import OpenAIChatModel
 
 _LOAD_TIMEOUT_S = 120.0
@@ -48,7 +46,6 @@ def abilities_of(spec: LocalModelSpec) -> Abilities:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelProcess:
     process: asyncio.subprocess.Process
-    client: "httpx2.AsyncClient"
     chat: "OpenAIChatModel"
 
     @property
@@ -66,7 +63,7 @@ class ModelProcess:
         return not self.alive
 
     async def stop(self) -> None:
-        await self.client.aclose()
+        await self.chat.aclose()
         assert self.process.stdin is not None
         self.process.stdin.close()
         if not await self.wait_ended(_STOP_TIMEOUT_S):
@@ -75,8 +72,6 @@ class ModelProcess:
 
 async def launch(spec: LocalModelSpec, fit: Fit, log: Path) -> ModelProcess:
     """Start the process and wait until it has loaded the model."""
-    import httpx2
-
     from longboat.models.openai_chat import OpenAIChatModel
     from longboat.models.openai_request import Dialect
 
@@ -93,10 +88,8 @@ async def launch(spec: LocalModelSpec, fit: Fit, log: Path) -> ModelProcess:
             start_new_session=True,
         )
     ready = await _ready(process, job, _LOAD_TIMEOUT_S + spec.file.size / _LOADED_PER_S, _damaged(spec, log))
-    # Its server drops idle connections without a word: a request on a kept one would now and then find it closed.
-    client = httpx2.AsyncClient(limits=httpx2.Limits(max_keepalive_connections=0), trust_env=False)
     chat = OpenAIChatModel(
-        client=client,
+        direct=True,
         provider=spec.provider,
         name=spec.name,
         base_url=f"{ready.url}/v1",
@@ -107,7 +100,7 @@ async def launch(spec: LocalModelSpec, fit: Fit, log: Path) -> ModelProcess:
         tariff=configured_tariff(FREE),
         idle_timeout_s=_PROMPT_TIMEOUT_S,
     )
-    return ModelProcess(process=process, client=client, chat=chat)
+    return ModelProcess(process=process, chat=chat)
 
 
 def _job(spec: LocalModelSpec, fit: Fit) -> Job:
