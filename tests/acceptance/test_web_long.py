@@ -1,5 +1,6 @@
 """A session of 10,000 messages opens and scrolls like one of 100: the page holds a window of it (F3)."""
 
+import asyncio
 import re
 from dataclasses import dataclass
 
@@ -150,6 +151,51 @@ async def test_f3_what_is_read_does_not_jump_when_markdown_comes_above_it_while_
     async with open_tab(chromium, site, session) as tab:
         await expect(tab.transcript.locator(".prose strong").last).to_be_visible()
         assert await tab.page.evaluate(SCROLL_STEADILY) < 5
+
+
+# A row that is still plain text begins above the view and ends in it; the row after it is what somebody reads.
+STAND_BELOW_PLAIN = """async () => {
+  const scroller = document.querySelector('.scroller');
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const isPlain = (row) => !row.querySelector('.prose strong');
+  const plain = () => [...scroller.querySelectorAll('.message.assistant')].filter(isPlain);
+  const distance = (row) => row.getBoundingClientRect().top - scroller.getBoundingClientRect().top;
+  while (!plain().some((row) => distance(row) > 50)) {
+    scroller.scrollTop -= 100;
+    await frame();
+  }
+  const late = plain().findLast((row) => distance(row) > 50);
+  scroller.scrollTop += distance(late) + 10;
+  await frame();
+  window.__late = late;
+  window.__read = late.nextElementSibling;
+  window.__readAt = distance(window.__read);
+}"""
+MOVED_BY = """async () => {
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  while (!window.__late.querySelector('.prose strong')) await frame();
+  await frame();
+  const scroller = document.querySelector('.scroller');
+  return window.__read.getBoundingClientRect().top - scroller.getBoundingClientRect().top - window.__readAt;
+}"""
+
+
+async def test_what_is_read_does_not_jump_when_the_row_above_it_gets_its_height_late(
+    chromium: Browser, site: Site
+) -> None:
+    session = await of_length(await site.session(site.project("late")), 400)
+    may_render = asyncio.Event()
+
+    async def later(route: Route) -> None:
+        await may_render.wait()
+        await route.continue_()
+
+    async with open_tab(chromium, site, session) as tab:
+        await expect(tab.transcript.locator(".prose strong").last).to_be_visible()
+        await tab.page.route("**/v1/render", later)
+        await tab.page.evaluate(STAND_BELOW_PLAIN)
+        may_render.set()
+        assert abs(await tab.page.evaluate(MOVED_BY)) < 1
 
 
 async def test_f3_older_messages_that_did_not_come_are_asked_for_again_without_another_scroll(

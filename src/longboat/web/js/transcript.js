@@ -313,9 +313,16 @@ export class Transcript {
     this.remember();
   }
 
+  /** The row that stays in place. One that begins above the view may still get its height: if the next one begins in
+   *  the upper half, that is what is being read. */
   anchor() {
-    const top = this.scroller.getBoundingClientRect().top;
-    return [...this.rows.children].find((row) => row.getBoundingClientRect().bottom > top) ?? null;
+    const { top, height } = this.scroller.getBoundingClientRect();
+    const rows = [...this.rows.children];
+    const at = rows.findIndex((row) => row.getBoundingClientRect().bottom > top);
+    if (at < 0) return null;
+    const next = rows.slice(at + 1).find((row) => row.offsetHeight); // a row in a closed group has none
+    const begins = (row) => row.getBoundingClientRect().top - top;
+    return next && begins(rows[at]) < 0 && begins(next) < height / 2 ? next : rows[at];
   }
 
   scrolled() {
