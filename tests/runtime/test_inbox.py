@@ -1,6 +1,7 @@
 """The inbox: what waits and what has ended in all workspaces, for whom it is news, and its stream."""
 
 import asyncio
+import gc
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -291,6 +292,35 @@ async def test_an_ask_that_is_answered_before_it_could_be_told_is_never_told(tmp
             assert second.startswith(b"event: inbox_change")
             assert second.count(b"\n\n") == 1
             assert b'"waiting":0,"unseen":1' in second
+
+
+async def test_a_commit_in_the_instant_of_a_heartbeat_ends_no_stream(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel()) as running:
+        inbox, loop = running.app.inbox, asyncio.get_running_loop()
+        waiting = asyncio.create_task(inbox.wait_changed(inbox.version, 0.01))
+        await asyncio.sleep(0)
+        deadline = loop.time() + 0.01
+        loop.call_at(deadline, inbox.wake)
+        while loop.time() <= deadline + 0.001:  # so that both are due before the waiting task goes on
+            pass
+        assert await waiting in (True, False)
+
+
+async def test_who_stops_listening_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with launch(tmp_path, ScriptedModel()) as running:
+        inbox = running.app.inbox
+        before = _futures()
+        for _ in range(200):
+            waiting = asyncio.create_task(inbox.wait_changed(inbox.version))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        assert _futures() < before + 100
+
+
+def _futures() -> int:
+    gc.collect()
+    return sum(isinstance(each, asyncio.Future) for each in gc.get_objects())
 
 
 async def test_a_silent_stream_has_heartbeats(tmp_path: Path) -> None:

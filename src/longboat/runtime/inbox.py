@@ -43,7 +43,7 @@ class Inbox:
         self.streams = 0
         self.answering = 0
         """How many of the streams have someone who can answer."""
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: set[asyncio.Future[None]] = set()
         self.closed = False
 
     async def page(self, client_id: str, *, before: str | None, limit: int) -> InboxPage:
@@ -127,13 +127,14 @@ class Inbox:
         if timeout_s is not None and timeout_s <= 0:
             return False
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        self._waiting.add(future)
         try:
             async with asyncio.timeout(timeout_s):
                 await future
         except TimeoutError:
-            self._waiting.remove(future)
-            return False
+            return version != self._version or self.closed
+        finally:
+            self._waiting.discard(future)
         return True
 
     def close(self) -> None:
@@ -163,7 +164,7 @@ class Inbox:
 
     def wake(self) -> None:
         """End every `wait_changed`."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
