@@ -13,7 +13,7 @@ from tui_stage import Stage, picture
 from longboat.client import Client
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
 from longboat.tui.dialogs.inbox import AnswerItem, InboxDialog, OpenItem, SeeAll
-from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
+from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
 from longboat.wire.asks import PermissionAnswer
 from longboat.wire.requests import Submit
@@ -143,8 +143,12 @@ async def test_an_answer_that_is_too_late_says_who_was_faster(tmp_path: Path) ->
         await deck.until(lambda: deck.app.inbox.mirror.waiting == 1)
         (item,) = deck.app.inbox.mirror.items
         assert item.permission is not None
+        await deck.say("/inbox")
+        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
+        await deck.pilot.press("enter")
+        await deck.until(lambda: isinstance(deck.app.screen, PermissionDialog))
         await there.client.answer_permission(there.workspace_id, item.permission.id, PermissionAnswer.DENY)
-        await deck.app.inbox._answer(item, PermissionDecision(answer=PermissionAnswer.ONCE))
+        await deck.pilot.press("y")
         await deck.until(lambda: "other" in deck.screen)
         held.open()
 

@@ -25,6 +25,7 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, TextDialog
 from longboat.tui.dialogs.diffs import DiffDialog
 from longboat.tui.dialogs.export import ExportDialog
 from longboat.tui.dialogs.find import FindDialog
+from longboat.tui.dialogs.frame import Dialog, ListDialog
 from longboat.tui.dialogs.help import COLUMN, DIALOG_HELP, HelpScreen
 from longboat.tui.dialogs.inbox import InboxDialog
 from longboat.tui.dialogs.models import ModelPicker
@@ -65,6 +66,8 @@ CALLED = {"esc": "escape", "del": "delete", "PgUp": "pageup", "PgDn": "pagedown"
 )
 MOVING = {"up", "down", "left", "right", "pageup", "pagedown", "tab", "space", "escape"}
 """What everybody tries in a list, a choice or a text that scrolls, and esc, which closes every dialog."""
+SHARED = {Dialog, ListDialog}
+"""The keys that all dialogs have, or all with a list: told at each."""
 TYPED = {"@", "/", "!"}
 MAIN = keys.sections()[: len(keys.Group)]
 
@@ -103,13 +106,8 @@ def every_owner() -> Iterator[type[DOMNode]]:
 
 def test_the_help_has_a_part_for_everything_with_keys_of_its_own() -> None:
     told = {owner for owners in WHERE.values() for owner in owners}
-    assert {owner for owner in every_owner() if own(owner)} - told == {HelpScreen, *shared()}
+    assert {owner for owner in every_owner() if own(owner)} - told == {HelpScreen, *SHARED}
     assert {"Keys", *(section.title for section in DIALOG_HELP)} == set(WHERE)
-
-
-def shared() -> set[type[DOMNode]]:
-    """Dialog itself, whose esc all have, told at each."""
-    return {base for base in HelpScreen.__mro__ if base.__name__ == "Dialog"}
 
 
 @pytest.mark.parametrize("title", WHERE)

@@ -1,7 +1,8 @@
 """`longboat diff`: show the file changes of a session or a run."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
     from longboat.cli.connection import Connection
     from longboat.wire.review import ChangedFile, ChangesPage
 
-_STYLES: dict[str, dict[str, object]] = {
-    "diff": {"bold": True},
-    "--- ": {"bold": True},
-    "+++ ": {"bold": True},
-    "@@": {"fg": "cyan"},
-    "+": {"fg": "green"},
-    "-": {"fg": "red"},
+_bold = partial(click.style, bold=True)
+_STYLES: dict[str, Callable[[str], str]] = {
+    "diff": _bold,
+    "--- ": _bold,
+    "+++ ": _bold,
+    "@@": partial(click.style, fg="cyan"),
+    "+": partial(click.style, fg="green"),
+    "-": partial(click.style, fg="red"),
 }
 """How a line is printed at a terminal, by how it begins; the first that fits."""
 
@@ -102,7 +104,7 @@ def _print_diffs(page: "ChangesPage") -> None:
     for file in page.items:
         for line in _lines(file):
             if at_terminal:
-                click.secho(safe(line), **_style(line))  # type: ignore[arg-type]
+                click.echo(_styled(line, safe(line)))
             else:
                 click.echo(line.encode("utf-8", "surrogateescape"))
         if not file.complete:
@@ -145,5 +147,6 @@ def _escaped(byte: int) -> str:
     return f"\\{byte:03o}"
 
 
-def _style(line: str) -> dict[str, object]:
-    return next((style for start, style in _STYLES.items() if line.startswith(start)), {})
+def _styled(line: str, shown: str) -> str:
+    """The shown form of a line, styled by what the line begins with."""
+    return next((style(shown) for start, style in _STYLES.items() if line.startswith(start)), shown)

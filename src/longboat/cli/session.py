@@ -36,6 +36,8 @@ MOST = 10_000
 LONG = 8 << 20
 """Importing a larger document, in bytes, takes long enough for a notice."""
 
+session_argument = click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+
 
 @click.group(short_help="List, show, rename, pin, archive, summarize, delete, fork, export and import sessions.")
 def session() -> None:
@@ -124,7 +126,7 @@ def _state(listed: Session) -> str:
 
 
 @session.command("show")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @format_option
 @cwd_option
 def show_session(session_id: str, style: str, cwd: str) -> None:
@@ -134,10 +136,7 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
     longboat session show 0198c2f4-…
     longboat session show 0198c2f4-… --format json | jq -r .role        one message per line
     """
-    from longboat.cli.ids import session_meant
-
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     messages = _messages(connection, workspace_id, found.id)
     if style == "json":
         for message in messages:
@@ -153,7 +152,7 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
 
 
 @session.command("rename")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @click.argument("title")
 @cwd_option
 def rename_session(session_id: str, title: str, cwd: str) -> None:
@@ -162,27 +161,23 @@ def rename_session(session_id: str, title: str, cwd: str) -> None:
     \b
     longboat session rename 0198c2f4-91… "The broken build"
     """
-    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     renamed = connection.send(calls.rename_session(workspace_id, found.id, title))
     click.echo(f"{renamed.id} {one_line(renamed.title)}")
 
 
 def _mark(session_id: str, cwd: str, done: str, *, pinned: bool | None = None, archived: bool | None = None) -> None:
-    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     marked = connection.send(calls.mark_session(workspace_id, found.id, pinned=pinned, archived=archived))
     click.echo(f"{marked.id} {done}")
 
 
 @session.command("pin")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @cwd_option
 def pin_session(session_id: str, cwd: str) -> None:
     """Pin a session: it comes first in lists.
@@ -194,7 +189,7 @@ def pin_session(session_id: str, cwd: str) -> None:
 
 
 @session.command("unpin")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @cwd_option
 def unpin_session(session_id: str, cwd: str) -> None:
     """Unpin a session.
@@ -206,7 +201,7 @@ def unpin_session(session_id: str, cwd: str) -> None:
 
 
 @session.command("archive")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @cwd_option
 def archive_session(session_id: str, cwd: str) -> None:
     """Hide a session from lists. Nothing is deleted: search still finds it, and a new prompt restores it.
@@ -218,7 +213,7 @@ def archive_session(session_id: str, cwd: str) -> None:
 
 
 @session.command("unarchive")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @cwd_option
 def unarchive_session(session_id: str, cwd: str) -> None:
     """Show an archived session in lists again.
@@ -230,7 +225,7 @@ def unarchive_session(session_id: str, cwd: str) -> None:
 
 
 @session.command("summarize")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @events_option
 @cwd_option
 @click.pass_context
@@ -244,21 +239,19 @@ def summarize_session(ctx: click.Context, session_id: str, style: str, cwd: str)
     longboat session summarize 0198c2f4-…
     """
     from longboat.cli.display import display_of
-    from longboat.cli.ids import session_meant
     from longboat.cli.waiting import wait
     from longboat.client import calls
     from longboat.wire.ids import new_id
     from longboat.wire.requests import Summarize
 
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     wanted = Summarize(run_id=new_id(), client_id=own_name())
     accepted = connection.send(calls.summarize_session(workspace_id, found.id, wanted))
     ctx.exit(wait(workspace_id, accepted.run_id, display_of(style), give_up_after_s=60))
 
 
 @session.command("delete")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @cwd_option
 def delete_session(session_id: str, yes: bool, cwd: str) -> None:
@@ -269,11 +262,9 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
     \b
     longboat session delete 0198c2f4-…
     """
-    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     if not yes:
         click.confirm(f"Permanently delete {one_line(found.title, 60) or found.id}?", abort=True, err=True)
     connection.send(calls.delete_session(workspace_id, found.id))
@@ -281,7 +272,7 @@ def delete_session(session_id: str, yes: bool, cwd: str) -> None:
 
 
 @session.command("fork")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @click.option(
     "--at", "message_id", metavar="MESSAGE", help="Copy up to this message.  [default: all finished messages]"
 )
@@ -294,11 +285,9 @@ def fork_session(session_id: str, message_id: str | None, cwd: str) -> None:
     \b
     longboat session fork 0198c2f4-…
     """
-    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     forked = connection.send(calls.fork_session(workspace_id, found.id, message_id))
     click.echo(f"{forked.id} {one_line(forked.title)}")
 
@@ -310,7 +299,7 @@ class LeftOut(msgspec.Struct):
 
 
 @session.command("export")
-@click.argument("session_id", metavar="SESSION", shell_complete=shell_completion.sessions)
+@session_argument
 @click.option("--markdown", is_flag=True, help="Print Markdown, for reading. It cannot be imported.")
 @cwd_option
 def export_session(session_id: str, markdown: bool, cwd: str) -> None:
@@ -323,11 +312,9 @@ def export_session(session_id: str, markdown: bool, cwd: str) -> None:
     longboat session export 0198c2f4-… > session.json
     longboat session export --markdown 0198c2f4-… > session.md
     """
-    from longboat.cli.ids import session_meant
     from longboat.client import calls
 
-    connection, workspace_id = _workspace(cwd)
-    found = session_meant(connection, workspace_id, session_id)
+    connection, workspace_id, found = _session_meant(cwd, session_id)
     content = connection.send(calls.export_text(workspace_id, found.id, "markdown" if markdown else "json"))
     if not markdown and (left_out := msgspec.json.decode(content, type=LeftOut).left_out):
         notice(f"Damaged and omitted: {one_line(', '.join(left_out))}.")
@@ -360,6 +347,14 @@ def _workspace(cwd: str) -> "tuple[Connection, str]":
 
     connection = ensure_server(cwd)
     return connection, connection.join(cwd).id
+
+
+def _session_meant(cwd: str, session_id: str) -> "tuple[Connection, str, Session]":
+    """The session that an id, or the beginning of one, stands for; and where it is."""
+    from longboat.cli.ids import session_meant
+
+    connection, workspace_id = _workspace(cwd)
+    return connection, workspace_id, session_meant(connection, workspace_id, session_id)
 
 
 def _sessions(

@@ -4,7 +4,7 @@
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -179,6 +179,16 @@ class LongboatApp(App[None]):
         self.show_tail()
         if error is None:
             self.asking.refresh()
+
+    def attempt(self, doing: Awaitable[object]) -> None:
+        """Do something in the background, and show the error if it fails."""
+        self.run_worker(self._attempt(doing), name="attempt")
+
+    async def _attempt(self, doing: Awaitable[object]) -> None:
+        try:
+            await doing
+        except LongboatError as error:
+            self.notify(error.message, severity="error", markup=False)
 
     # -- the session
 

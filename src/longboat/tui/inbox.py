@@ -96,20 +96,17 @@ class InboxActions:
     def _ended(self, item: InboxItem, result: PermissionDecision | QuestionAnswered | Gone | None) -> None:
         self._answering = None
         if isinstance(result, PermissionDecision | QuestionAnswered):
-            self._app.run_worker(self._answer(item, result), name="answer")
+            self._app.attempt(self._answer(item, result))
         self._app.call_later(self.open)  # the next one may wait
 
     async def _answer(self, item: InboxItem, result: PermissionDecision | QuestionAnswered) -> None:
         client = self._app.connection.client
-        try:
-            if isinstance(result, PermissionDecision) and item.permission is not None:
-                await client.answer_permission(
-                    item.workspace_id, item.permission.id, result.answer, wide=result.wide, reason=result.reason
-                )
-            elif isinstance(result, QuestionAnswered) and item.question is not None:
-                await client.answer_question(item.workspace_id, item.question.id, *result.answer)
-        except LongboatError as error:
-            self._app.notify(error.message, severity="error", markup=False)
+        if isinstance(result, PermissionDecision) and item.permission is not None:
+            await client.answer_permission(
+                item.workspace_id, item.permission.id, result.answer, wide=result.wide, reason=result.reason
+            )
+        elif isinstance(result, QuestionAnswered) and item.question is not None:
+            await client.answer_question(item.workspace_id, item.question.id, *result.answer)
 
     def _go(self, item: InboxItem) -> None:
         self._see([item])

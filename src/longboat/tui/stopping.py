@@ -1,11 +1,10 @@
 """Cancels and edits runs and stops jobs: esc, the queue, jobs. Requests run in a worker; errors are shown."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from longboat.errors import LongboatError
 from longboat.wire.models import Delivery
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ class Stopping:
         if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
             app.notify("Canceling all runs in this session.")
-            self._try(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
+            self._app.attempt(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
         elif runs:
             run = app.desk.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
@@ -66,21 +65,12 @@ class Stopping:
 
     def cancel(self, run_id: str) -> None:
         connection = self._app.connection
-        self._try(connection.client.cancel_run(connection.workspace_id, run_id, give_up_after_s=INSIST_S))
+        self._app.attempt(connection.client.cancel_run(connection.workspace_id, run_id, give_up_after_s=INSIST_S))
 
     def edit(self, run_id: str, *, prompt: str | None = None, delivery: Delivery | None = None) -> None:
         connection = self._app.connection
-        self._try(connection.client.edit_run(connection.workspace_id, run_id, prompt=prompt, delivery=delivery))
+        self._app.attempt(connection.client.edit_run(connection.workspace_id, run_id, prompt=prompt, delivery=delivery))
 
     def kill(self, job_id: str) -> None:
         connection = self._app.connection
-        self._try(connection.client.kill_job(connection.workspace_id, job_id))
-
-    def _try(self, doing: Awaitable[object]) -> None:
-        self._app.run_worker(self._tried(doing), name="interrupt")
-
-    async def _tried(self, doing: Awaitable[object]) -> None:
-        try:
-            await doing
-        except LongboatError as error:
-            self._app.notify(error.message, severity="error", markup=False)
+        self._app.attempt(connection.client.kill_job(connection.workspace_id, job_id))

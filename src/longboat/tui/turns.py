@@ -3,13 +3,12 @@
 Must not know keys. Requests run in a worker; errors are shown; nothing is retried that could take effect twice.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.widgets import Static
 
-from longboat.errors import LongboatError
 from longboat.tui.content import line
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.keys import LEADER
@@ -62,10 +61,10 @@ class Turns:
     # -- undo and redo
 
     def undo(self, session_id: str) -> None:
-        self._work(self._undo(session_id, None))
+        self._app.attempt(self._undo(session_id, None))
 
     def redo(self, session_id: str) -> None:
-        self._work(self._redo(session_id))
+        self._app.attempt(self._redo(session_id))
 
     def _ask_undo(self, message: Message) -> None:
         sentence = f"Undo all turns from {name_of(message)} on? Files that they changed are restored."
@@ -75,7 +74,7 @@ class Turns:
     def _confirmed(self, message: Message, answer: Confirmed | None) -> None:
         self._app.asking.refresh()
         if answer is not None:
-            self._work(self._undo(message.session_id, message))
+            self._app.attempt(self._undo(message.session_id, message))
 
     async def _undo(self, session_id: str, until: Message | None) -> None:
         """Undo the last turn, or all turns down to the one of a message."""
@@ -137,11 +136,11 @@ class Turns:
             case Deed.COPY:
                 self._copy(text_of(message))
             case Deed.FORK:
-                self._work(self._fork(message))
+                self._app.attempt(self._fork(message))
             case Deed.UNDO:
                 self._ask_undo(message)
             case Deed.EDIT:
-                self._work(self._edit(message))
+                self._app.attempt(self._edit(message))
 
     def _copy(self, text: str) -> None:
         if text.strip():
@@ -214,15 +213,6 @@ class Turns:
     @property
     def _workspace_id(self) -> str:
         return self._app.connection.workspace_id
-
-    def _work(self, doing: Awaitable[object]) -> None:
-        self._app.run_worker(self._tried(doing), name="turns")
-
-    async def _tried(self, doing: Awaitable[object]) -> None:
-        try:
-            await doing
-        except LongboatError as error:
-            self._app.notify(error.message, severity="error", markup=False)
 
 
 def attachments_of(message: Message) -> tuple[Attachment, ...]:

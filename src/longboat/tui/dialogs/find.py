@@ -2,10 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from textual import on, work
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
@@ -13,7 +11,7 @@ from textual.widgets.option_list import Option
 
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.finding import MOST, Hit
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
@@ -30,23 +28,12 @@ class FoundMessage:
     message_id: str
 
 
-class FindDialog(Dialog[FoundMessage]):
+class FindDialog(ListDialog[FoundMessage]):
     """Searches as you type. Older messages are read in the background while it is open."""
 
     HEADING = "Search this session"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move('cursor_down')", show=False),
-        Binding("up", "move('cursor_up')", show=False),
-        Binding("pagedown", "move('page_down')", show=False),
-        Binding("pageup", "move('page_up')", show=False),
-    ]
     DEFAULT_CSS = """
     FindDialog {
-        & > .box { height: 80%; max-height: 40; }
-        &.-narrow > .box { height: 100%; }
-        &.-short > .box { height: 100%; max-height: 100%; }
-        &.-short Listing { border: none; }
-        #hits { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
         #count { height: 1; color: $text-muted; }
     }
     """
@@ -81,10 +68,6 @@ class FindDialog(Dialog[FoundMessage]):
         self._reading = False
         self._draw(keep=True)
 
-    @property
-    def _list(self) -> OptionList:
-        return self.query_one("#hits", OptionList)
-
     @on(Input.Changed)
     def _changed(self) -> None:
         self._draw(keep=False)
@@ -93,13 +76,13 @@ class FindDialog(Dialog[FoundMessage]):
         """Search again; `keep`: leave the highlight where it is, because older messages only come below."""
         if not self.is_open:
             return
-        text, place = self.query_one("#text", Input).value, self._list.highlighted
+        text, place = self.query_one("#text", Input).value, self.listing.highlighted
         hits = self._search(text)
         if not keep or hits != self._hits:
             self._hits = hits
-            self._list.set_options([Option(_row(hit)) for hit in hits])
+            self.listing.set_options([Option(_row(hit)) for hit in hits])
             if hits:
-                self._list.highlighted = min(place or 0, len(hits) - 1) if keep else 0
+                self.listing.highlighted = min(place or 0, len(hits) - 1) if keep else 0
         self.query_one("#count", Static).update(self._count(text))
 
     def _count(self, text: str) -> str:
@@ -110,13 +93,10 @@ class FindDialog(Dialog[FoundMessage]):
         count = f"{len(self._hits)}{many} match{'es' * (len(self._hits) != 1)}" if self._hits else "No matches."
         return " · ".join(filter(None, (count, reading)))
 
-    def action_move(self, how: str) -> None:
-        getattr(self._list, f"action_{how}")()
-
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)
     def _taken(self) -> None:
-        at = self._list.highlighted
+        at = self.listing.highlighted
         if at is not None and at < len(self._hits):
             self.end(FoundMessage(message_id=self._hits[at].message_id))
 

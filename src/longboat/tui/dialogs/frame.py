@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from longboat.tui.textual_fixes import on_canvas
+from longboat.tui.textual_fixes import Listing, on_canvas
 
 Result = TypeVar("Result")
 
@@ -204,6 +204,33 @@ class Dialog(ModalScreen[Result], Generic[Result]):
             line.update(Content(sentence))
             line.display = bool(sentence)
         self.fit()
+
+
+class ListDialog(Dialog[Result]):
+    """A dialog with one list, which fills the box. The keys that move in it also work while a field has the focus."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "move('cursor_down')", show=False),
+        Binding("up", "move('cursor_up')", show=False),
+        Binding("pagedown", "move('page_down')", show=False),
+        Binding("pageup", "move('page_up')", show=False),
+    ]
+    DEFAULT_CSS = """
+    ListDialog {
+        & > .box { height: 80%; max-height: 40; }
+        &.-narrow > .box { height: 100%; }
+        &.-short > .box { height: 100%; max-height: 100%; }
+        &.-short Listing { border: none; }
+        Listing { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+    }
+    """
+
+    @property
+    def listing(self) -> Listing:
+        return self.query_one(Listing)
+
+    def action_move(self, how: str) -> None:
+        getattr(self.listing, f"action_{how}")()
 
 
 class _Trouble(Static):

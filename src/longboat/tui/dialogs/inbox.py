@@ -13,7 +13,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.figures import ago, now
-from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.inbox import InboxItem, InboxKind
@@ -48,7 +48,7 @@ class SeeAll:
     up_to: str
 
 
-class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
+class InboxDialog(ListDialog[AnswerItem | OpenItem | SeeAll]):
     """`show()` updates the list while it is open."""
 
     HEADING = "Inbox"
@@ -56,15 +56,6 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
         Binding("o", "open", "Open the session"),
         Binding("m", "see_all", "Mark all as seen"),
     ]
-    DEFAULT_CSS = """
-    InboxDialog {
-        & > .box { height: 80%; max-height: 40; }
-        &.-narrow > .box { height: 100%; }
-        &.-short > .box { height: 100%; max-height: 100%; }
-        &.-short Listing { border: none; }
-        #inbox { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
-    }
-    """
 
     def __init__(self, items: Sequence[InboxItem], *, clock: Callable[[], datetime] = now) -> None:
         super().__init__()
@@ -78,16 +69,12 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
         ]
 
     def on_mount(self) -> None:
-        self._list.focus()
+        self.listing.focus()
         self._draw()
 
     @property
-    def _list(self) -> OptionList:
-        return self.query_one("#inbox", OptionList)
-
-    @property
     def _chosen(self) -> InboxItem | None:
-        option = self._list.highlighted_option
+        option = self.listing.highlighted_option
         return self._items.get(option.id or "") if option is not None else None
 
     def show(self, items: Sequence[InboxItem]) -> None:
@@ -98,7 +85,7 @@ class InboxDialog(Dialog[AnswerItem | OpenItem | SeeAll]):
             self._draw(chosen.id if chosen is not None else None)
 
     def _draw(self, chosen: str | None = None) -> None:
-        listing, at = self._list, self._now()
+        listing, at = self.listing, self._now()
         options = [Option(_row(item, at), id=item.id) for item in self._items.values()]
         listing.set_options(options or [Option("Nothing new.", disabled=True)])
         if options:

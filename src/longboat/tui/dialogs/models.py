@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import tokens
-from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
@@ -38,26 +38,18 @@ class ConnectWanted:
     """The person wants a provider that is not connected yet."""
 
 
-class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
+class ModelPicker(ListDialog[ModelChoice | ConnectWanted]):
     """Models that are ready, with their prices. The others are folded away until they are asked for or searched for;
     they say what is missing."""
 
     HEADING = "Model"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move('cursor_down')", show=False),
-        Binding("up", "move('cursor_up')", show=False),
-        Binding("pagedown", "move('page_down')", show=False),
-        Binding("pageup", "move('page_up')", show=False),
         Binding("ctrl+t", "effort", "Effort", priority=True),
         Binding("ctrl+n", "connect", "Connect", priority=True),
     ]
     DEFAULT_CSS = """
     ModelPicker {
-        & > .box { height: 80%; max-height: 30; }
-        &.-narrow > .box { height: 100%; }
-        &.-short > .box { height: 100%; max-height: 100%; }
-        &.-short Listing { border: none; }
-        #models { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > .box { max-height: 30; }
     }
     """
 
@@ -84,10 +76,6 @@ class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
         self._draw("", self._current)
         self.query_one("#filter").focus()
 
-    @property
-    def _list(self) -> OptionList:
-        return self.query_one("#models", OptionList)
-
     @on(Input.Changed, "#filter")
     def _filtered(self, event: Input.Changed) -> None:
         self._draw(event.value, self._current if not event.value else None)
@@ -103,10 +91,10 @@ class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
         rows = [Option(self._row(model, width)) for model in self._by_place]
         if folded:
             rows.append(Option(Content.styled(f"▸ {_count(len(others))} not ready", FAINT), id=UNFOLD))
-        self._list.set_options(rows or [Option("No matching models.", disabled=True)])
+        self.listing.set_options(rows or [Option("No matching models.", disabled=True)])
         if self._by_place:
             names = [model.name if model else None for model in self._by_place]
-            self._list.highlighted = names.index(chosen) if chosen in names else 0
+            self.listing.highlighted = names.index(chosen) if chosen in names else 0
 
     def _efforts(self, model: ModelInfo | None) -> list[str]:
         """The choices, with the effort that the configuration sets for the model."""
@@ -137,9 +125,6 @@ class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
             (f"  {said}", FAINT if model.ready else "$text-warning"),
         )
 
-    def action_move(self, how: str) -> None:
-        getattr(self._list, f"action_{how}")()
-
     def action_effort(self) -> None:
         """Select the next effort, wherever the focus is."""
         self.query_one(OneOf).action_step(1)
@@ -150,13 +135,13 @@ class ModelPicker(Dialog[ModelChoice | ConnectWanted]):
     @on(Input.Submitted, "#filter")
     @on(OptionList.OptionSelected, "#models")
     def _taken(self) -> None:
-        at = self._list.highlighted
-        if at is None or self._list.get_option_at_index(at).disabled:
+        at = self.listing.highlighted
+        if at is None or self.listing.get_option_at_index(at).disabled:
             return
-        if self._list.get_option_at_index(at).id == UNFOLD:
+        if self.listing.get_option_at_index(at).id == UNFOLD:
             self._unfolded = True
             self._draw("", self._current)
-            self._list.highlighted = at
+            self.listing.highlighted = at
             return
         model = self._by_place[at]
         if model is not None and not model.ready:

@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import fold_case, plain_line
@@ -34,24 +34,16 @@ class Picked:
     id: str
 
 
-class Palette(Dialog[Picked]):
+class Palette(ListDialog[Picked]):
     """The best match first; one line each, with its keys on the right."""
 
     HEADING = "Commands"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move('cursor_down')", show=False),
-        Binding("up", "move('cursor_up')", show=False),
-        Binding("pagedown", "move('page_down')", show=False),
-        Binding("pageup", "move('page_up')", show=False),
         Binding("ctrl+p", "later", show=False, priority=True),
     ]
     DEFAULT_CSS = """
     Palette {
-        & > .box { height: 80%; max-height: 30; }
-        &.-narrow > .box { height: 100%; }
-        &.-short > .box { height: 100%; max-height: 100%; }
-        &.-short Listing { border: none; }
-        #entries { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > .box { max-height: 30; }
     }
     """
 
@@ -77,10 +69,6 @@ class Palette(Dialog[Picked]):
         super().on_resize(event)
         self.when_laid_out(self._draw)  # the width is known by then
 
-    @property
-    def _list(self) -> OptionList:
-        return self.query_one("#entries", OptionList)
-
     @on(Input.Changed)
     def _changed(self) -> None:
         self._current = ""
@@ -89,20 +77,17 @@ class Palette(Dialog[Picked]):
     def _draw(self) -> None:
         typed = self.query_one("#find", Input).value.strip()
         self._fitting = matching(self._entries, typed)
-        width = self._list.scrollable_content_region.width
+        width = self.listing.scrollable_content_region.width
         rows = [Option(_row(entry, width)) for entry in self._fitting]
-        self._list.set_options(rows or [Option("Nothing found.", disabled=True)])
+        self.listing.set_options(rows or [Option("Nothing found.", disabled=True)])
         if rows:
             ids = [entry.id for entry in self._fitting]
-            self._list.highlighted = ids.index(self._current) if self._current in ids else 0
-
-    def action_move(self, how: str) -> None:
-        getattr(self._list, f"action_{how}")()
+            self.listing.highlighted = ids.index(self._current) if self._current in ids else 0
 
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)
     def _taken(self) -> None:
-        at = self._list.highlighted
+        at = self.listing.highlighted
         if at is not None and at < len(self._fitting):
             self.end(Picked(id=self._fitting[at].id))
 

@@ -18,7 +18,7 @@ from longboat.errors import LongboatError
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import ago, now
-from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.amounts import cost_of
@@ -83,15 +83,11 @@ async def _do_nothing(session: Session) -> None:
     pass
 
 
-class SessionList(Dialog[OpenSession | ShowElsewhere | ForkSession | NewSession]):
+class SessionList(ListDialog[OpenSession | ShowElsewhere | ForkSession | NewSession]):
     """Opening, forking or starting a session closes it; renaming and deleting do not. `reload()` shows changes."""
 
     HEADING = "Sessions"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move('cursor_down')", show=False),
-        Binding("up", "move('cursor_up')", show=False),
-        Binding("pagedown", "move('page_down')", show=False),
-        Binding("pageup", "move('page_up')", show=False),
         Binding("ctrl+r", "rename", "Rename", priority=True),
         Binding("ctrl+f", "fork", "Fork", priority=True),
         Binding("ctrl+t", "pin", "Pin", priority=True),
@@ -102,11 +98,6 @@ class SessionList(Dialog[OpenSession | ShowElsewhere | ForkSession | NewSession]
     ]
     DEFAULT_CSS = """
     SessionList {
-        & > .box { height: 80%; max-height: 40; }
-        &.-narrow > .box { height: 100%; }
-        &.-short > .box { height: 100%; max-height: 100%; }
-        &.-short Listing { border: none; }
-        #sessions { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
         #title { display: none; }
         #preview { height: 1; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
         &.-short #preview { display: none; }
@@ -165,12 +156,8 @@ class SessionList(Dialog[OpenSession | ShowElsewhere | ForkSession | NewSession]
         self.reload()
 
     @property
-    def _list(self) -> OptionList:
-        return self.query_one("#sessions", OptionList)
-
-    @property
     def _chosen(self) -> Session | None:
-        option = self._list.highlighted_option
+        option = self.listing.highlighted_option
         return self._sessions.get(option.id or "") if option is not None else None
 
     @on(Input.Changed, "#search")
@@ -201,7 +188,7 @@ class SessionList(Dialog[OpenSession | ShowElsewhere | ForkSession | NewSession]
         self._wanted = None
 
     def _draw(self, chosen: str | None) -> None:
-        shown, at = self._list, self._now()
+        shown, at = self.listing, self._now()
         narrow = self.app.size.width < 80
         options = [Option(self._row(session, at, narrow), id=session.id) for session in self._sessions.values()]
         for heading, elsewhere in (("In messages", False), ("In other directories", True)):
@@ -243,14 +230,10 @@ class SessionList(Dialog[OpenSession | ShowElsewhere | ForkSession | NewSession]
         if self._sessions and self.is_open:
             self._draw(self._chosen.id if self._chosen else None)
 
-    def action_move(self, how: str) -> None:
-        """Move through the list with the arrows while the search field has the focus."""
-        getattr(self._list, f"action_{how}")()
-
     @on(Input.Submitted, "#search")
     @on(OptionList.OptionSelected, "#sessions")
     def _open(self) -> None:
-        option = self._list.highlighted_option
+        option = self.listing.highlighted_option
         hit = self._hits.get(option.id or "") if option is not None else None
         if hit is not None and self._is_elsewhere(hit):
             self.end(ShowElsewhere(session_id=hit.session_id, workspace_path=hit.workspace_path))

@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.figures import tokens
-from longboat.tui.dialogs.frame import Dialog, keys_line
+from longboat.tui.dialogs.frame import Dialog, ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.amounts import price_text
@@ -34,23 +34,13 @@ SOURCES = {
 }
 
 
-class SetupList(Dialog[Item]):
+class SetupList(ListDialog[Item]):
     """A list to choose from, with a filter."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "move('cursor_down')", show=False),
-        Binding("up", "move('cursor_up')", show=False),
-        Binding("pagedown", "move('page_down')", show=False),
-        Binding("pageup", "move('page_up')", show=False),
-    ]
     DEFAULT_CSS = """
     SetupList {
-        & > .box { height: 80%; max-height: 26; }
-        &.-narrow > .box { height: 100%; }
-        &.-short > .box { height: 100%; max-height: 100%; }
-        &.-short Listing { border: none; }
+        & > .box { max-height: 26; }
         #about { height: auto; max-height: 3; }
-        #items { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     }
     """
     ABOUT = ""
@@ -79,10 +69,6 @@ class SetupList(Dialog[Item]):
     def row_of(self, item: Item) -> Content:
         raise NotImplementedError
 
-    @property
-    def _list(self) -> OptionList:
-        return self.query_one("#items", OptionList)
-
     @on(Input.Changed, "#filter")
     def _filtered(self, event: Input.Changed) -> None:
         self._draw(event.value)
@@ -91,17 +77,14 @@ class SetupList(Dialog[Item]):
         words = text.casefold().split()
         self._shown = [item for item in self._items if all(word in self.name_of(item).casefold() for word in words)]
         rows = [Option(self.row_of(item)) for item in self._shown]
-        self._list.set_options(rows or [Option("Nothing found.", disabled=True)])
+        self.listing.set_options(rows or [Option("Nothing found.", disabled=True)])
         if rows:
-            self._list.highlighted = 0
-
-    def action_move(self, how: str) -> None:
-        getattr(self._list, f"action_{how}")()
+            self.listing.highlighted = 0
 
     @on(Input.Submitted, "#filter")
     @on(OptionList.OptionSelected, "#items")
     def _taken(self) -> None:
-        at = self._list.highlighted
+        at = self.listing.highlighted
         if at is not None and self._shown:
             self.end(self._shown[at])
 
