@@ -245,7 +245,7 @@ async def test_who_asks_a_closing_workspace_is_not_left_waiting(tmp_path: Path) 
     """B4: work that the end of the workspace cuts short ends its caller too."""
     async with launch(tmp_path, ScriptedModel()) as running:
         gate = Gate()
-        working = asyncio.create_task(running.actor._mailbox.do(gate.arrive))
+        working = asyncio.create_task(running.behind_all(gate.arrive))
         await gate.reached()
         waiting = asyncio.create_task(running.actor.update(UpdateSession(title="too late")))
         await running.posted(1)
@@ -290,10 +290,10 @@ async def test_an_accepted_run_enters_when_the_store_is_back_and_keeps_its_place
         gate = await running.held_actor()
         first = asyncio.create_task(running.submit("one", "r1"))
         await running.posted(1)
-        running.actor._mailbox.post(fail)
+        running.post(fail)
         gate.open()
         await first
-        await running.actor._mailbox.do(lambda: asyncio.sleep(0))  # behind the entry, which has failed by now
+        await running.behind_all()  # behind the entry, which has failed by now
         assert [run.state for run in await running.ledger()] == [RunState.ACCEPTED]
         failing.__exit__(None, None, None)
         await running.submit("two", "r2")

@@ -93,7 +93,7 @@ async def test_a_hurry_before_every_session_knows_of_it_starts_nothing_that_wait
         hurry = asyncio.Event()
         hurry.set()
         slow = asyncio.Event()
-        running.actor._mailbox.post(slow.wait)  # the first session is busy, so it learns of it last
+        running.post(slow.wait)  # the first session is busy, so it learns of it last
         left = asyncio.create_task(running.app.leave(drain_s=LONG, hurry=hurry))
         for session_id in sessions[1:]:
             await running.completed(f"active-{session_id}")

@@ -356,7 +356,7 @@ async def test_a_fold_that_cannot_be_recorded_is_tried_again_and_the_turn_outliv
             gate.open()
             await running.posted(1)
             shut.open()
-            await running.actor._mailbox.do(lambda: asyncio.sleep(0))  # behind the fold, which has failed by now
+            await running.behind_all()  # behind the fold, which has failed by now
             assert running.app.health().status == "degraded"
         assert (await running.completed("a")).text == "both"
         assert (await running.completed(b)).folded_into == "a"

@@ -68,7 +68,7 @@ async def test_a_canceled_run_whose_end_cannot_be_written_ends_once_it_can(tmp_p
         async def fail() -> None:
             failing.__enter__()
 
-        running.actor._mailbox.post(fail)
+        running.post(fail)
         shut.open()
         assert (await cancel).cancel_requested
         turn = running.actor._loop.turn

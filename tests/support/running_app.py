@@ -3,7 +3,7 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,11 +127,19 @@ class RunningApp:
         while len(self.actor._mailbox) < count:  # noqa: ASYNC110 — it only lets the others go first
             await asyncio.sleep(0)
 
+    async def behind_all(self, work: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(0)) -> None:
+        """Let the session's actor do this after everything that it was asked before."""
+        await self.actor._mailbox.do(work)
+
+    def post(self, work: Callable[[], Awaitable[object]]) -> None:
+        """The same without waiting for it."""
+        self.actor._mailbox.post(work)
+
     def hold_actor(self) -> Gate:
         """Keep the session's mailbox shut: what is asked now is decided, in order, once the gate opens."""
         gate = Gate("actor")
         self.held.append(gate)
-        self.actor._mailbox.post(gate.arrive)
+        self.post(gate.arrive)
         return gate
 
     async def held_actor(self) -> Gate:

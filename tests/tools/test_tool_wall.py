@@ -42,6 +42,7 @@ def git(directory: Path, *words: str) -> None:
 class Place:
     context: OpenToolContext
     bash: BashTool
+    jobs: Jobs
 
     async def run(self, command: str, **more: object) -> str:
         return (await self.context.use(self.bash, command=command, **more)).content
@@ -77,7 +78,7 @@ async def place(held_by: str, tmp_path: Path) -> AsyncIterator[Place]:
     hidden.mkdir()
     (hidden / "token").write_text("secret\n")
     policy = SandboxPolicy(mode=SandboxMode.OFF, workspace=work, temp=tmp_path / "temp", hidden=(hidden,))
-    yield Place(OpenToolContext(work, harmless=True), BashTool(jobs, sandbox=policy))
+    yield Place(OpenToolContext(work, harmless=True), BashTool(jobs, sandbox=policy), jobs)
     await jobs.aclose()
 
 
@@ -174,7 +175,7 @@ NESTED = "import os; os.chdir(os.environ['TMPDIR']); [(os.mkdir('d'), os.chdir('
 )
 async def test_temp_is_emptied_whatever_is_left_there(place: Place, left: str) -> None:
     await place.run(left)
-    jobs = place.bash._jobs
+    jobs = place.jobs
     await jobs.aclose()
     assert not jobs.scratch.exists()
 
@@ -248,7 +249,7 @@ async def test_longboats_own_files_and_what_rules_deny_cannot_be_read(
     context = OpenToolContext(
         work, harmless=True, deny=["view(.env)", "view(secrets/**)", "view(**/*.pem)", "view(odd [x])"]
     )
-    held = Place(context, place.bash)
+    held = Place(context, place.bash, place.jobs)
     for path in (".env", "link", "secrets/deep/key", "src/a.pem", "'odd [x]'", "../own/token"):
         told = await held.run(f"cat {path}")
         assert "hidden" not in told, path
@@ -263,7 +264,7 @@ async def test_longboats_own_files_and_what_rules_deny_cannot_be_read(
 
 async def test_a_denied_view_of_everything_leaves_names_and_git(place: Place) -> None:
     git(place.context.directory, "init", ".")
-    held = Place(OpenToolContext(place.context.directory, harmless=True, deny=["view"]), place.bash)
+    held = Place(OpenToolContext(place.context.directory, harmless=True, deny=["view"]), place.bash, place.jobs)
     assert "ours" not in await held.run("cat file")
     assert (await held.run("ls; git status --short")).startswith("file\n?? file\n")
 
@@ -288,7 +289,7 @@ async def test_its_environment_is_a_short_list(place: Place) -> None:
         "LANG": "C.UTF-8",
         "LC_TIME": "C",
     }
-    held = Place(OpenToolContext(work, environ=environ, harmless=True), place.bash)
+    held = Place(OpenToolContext(work, environ=environ, harmless=True), place.bash, place.jobs)
     told = await held.run("ls; env")
     assert told.startswith("bin\nfile\n")
     assert "started" not in told
@@ -314,12 +315,12 @@ async def test_its_environment_is_a_short_list(place: Place) -> None:
 
 async def test_a_canceled_command_behind_the_wall_is_gone_with_all_that_it_started(place: Place) -> None:
     running = asyncio.create_task(place.run("(setsid env -i sleep 1000 &); echo $TMPDIR > $TMPDIR/begun; sleep 1000"))
-    begun = place.bash._jobs.scratch / "walled" / "begun"
+    begun = place.jobs.scratch / "walled" / "begun"
     await wait_until(begun.exists)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert process_tree.find(None, f"{place.bash._jobs.token}/") == set()
+    assert process_tree.find(None, f"{place.jobs.token}/") == set()
 
 
 async def test_a_workspace_that_is_replaced_by_another_directory_can_be_read(place: Place) -> None:
@@ -339,7 +340,7 @@ async def test_a_worktree_of_git_can_be_looked_at(place: Place, tmp_path: Path) 
     git(main, "worktree", "add", str(tmp_path / "tree"))
     jobs = Jobs(tmp_path / "scratch2")
     try:
-        held = Place(OpenToolContext(tmp_path / "tree", harmless=True), BashTool(jobs))
+        held = Place(OpenToolContext(tmp_path / "tree", harmless=True), BashTool(jobs), jobs)
         assert (await held.run("git log --format=%s")).startswith("first\n")
     finally:
         await jobs.aclose()
@@ -406,7 +407,7 @@ async def test_in_bubblewraps_sandbox_an_allowed_command_cannot_open_what_rules_
     policy = SandboxPolicy(mode=SandboxMode.REQUIRED, workspace=work, temp=tmp_path / "temp")
     context = OpenToolContext(work, deny=["view(.env)", "view(keys/**)", "edit(kept/**)"])
     try:
-        held = Place(context, BashTool(jobs, sandbox=policy))
+        held = Place(context, BashTool(jobs, sandbox=policy), jobs)
         for command in ("cat .env", "cat keys/a", "cp .env copy && cat copy"):
             assert "hidden" not in await held.run(command)
         told = await held.run("cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern && echo written")
