@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 """How many problems the text format shows; json has up to a hundred."""
-BESIDE = "Not included: token and logins/ in the data directory (both secret), longboat.json and trusted.json."
+BESIDE = (
+    "Not included: token, push-key.pem and logins/ of the data directory, and your longboat.json, trusted.json and "
+    "credentials.json. Copy them yourself; they hold secrets."
+)
 
 
 @click.group(short_help="Back up, restore and check the database.")
