@@ -11,6 +11,7 @@ from longboat.cli.bounded_reading import BoundedReading
 from longboat.cli.connection import Connection
 from longboat.client import calls
 from longboat.client.address import Address
+from longboat.client.call import Call
 from longboat.errors import LongboatError, ServerUnreachable
 from longboat.wire.models import Health
 
@@ -67,7 +68,7 @@ def silence(_: socket.socket, over: threading.Event) -> None:
 )
 def test_an_answer_that_trickles_is_given_up_in_time(start: bytes, drop: bytes) -> None:
     """A byte now and then is no silence, and held the command for ever."""
-    call = calls.Call(method="GET", path="/v1/health", answer=Health, timeout_s=0.3)
+    call = Call(method="GET", path="/v1/health", answer=Health, timeout_s=0.3)
     with stranger(trickle(start, drop)) as connection, pytest.raises(LongboatError) as given_up:
         connection.send(call)
     assert given_up.value.code == "endless_answer"
@@ -89,7 +90,7 @@ def test_an_answer_that_never_ends_is_not_collected(start: bytes, wave: bytes) -
 
 
 def test_a_host_that_says_nothing_is_no_server_that_answers() -> None:
-    call = calls.Call(method="GET", path="/v1/health", answer=Health, timeout_s=0.2)
+    call = Call(method="GET", path="/v1/health", answer=Health, timeout_s=0.2)
     with stranger(silence) as connection, pytest.raises(ServerUnreachable):
         connection.send(call)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.client.following import Next, follow
 from longboat.wire.asks import Question
 from longboat.wire.events import Change, Event

@@ -14,7 +14,7 @@ from longboat.cli.bounded_reading import GREETING, LARGEST, BoundedReading, list
 from longboat.client import calls
 from longboat.client.address import Address, find
 from longboat.client.answers import untrusted
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.client.following import Asking
 from longboat.errors import LongboatError, ServerUnreachable, Unauthorized
 from longboat.wire.listings import SessionOrder

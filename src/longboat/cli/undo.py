@@ -9,7 +9,7 @@ from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option
 
 if TYPE_CHECKING:
-    from longboat.client.calls import Call
+    from longboat.client.call import Call
     from longboat.wire.workshop import Undone
 
 WORDS = 70

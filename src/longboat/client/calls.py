@@ -1,69 +1,26 @@
-"""Every route as a value: how to send the request and read the answer. Pure; whoever has a connection sends it.
+"""Every route as a `Call`. Pure; whoever has a connection sends it.
 
 Must not know httpx, sockets or event loops: the async client, the sync client and the command line share this.
 """
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import NoneType
-from typing import Generic, TypeVar, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import msgspec
 
-from longboat.client.answers import error_from
-from longboat.errors import LongboatError
+from longboat.client.call import Call
 from longboat.wire import archive, asks, figures, listings, models, requests, review, workshop
 from longboat.wire import inbox as inboxes
 from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
 from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
-T = TypeVar("T")
-
 _encode = msgspec.json.Encoder().encode
 
 LONG_S, SLOW = 300.0, 100_000
 """For answers of many megabytes: the slowest transfer to expect, in bytes per second."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[T]):
-    """One request. `repeatable`: sending it twice does no more than sending it once."""
-
-    method: str
-    path: str
-    answer: type[T]
-    params: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    repeatable: bool = True
-    timeout_s: float = 30.0
-
-    @property
-    def target(self) -> str:
-        """Path and query, as the request line has them."""
-        return f"{self.path}?{urlencode(self.params)}" if self.params else self.path
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {} if self.body is None else {"content-type": "application/json"}
-
-    def read(self, status: int, content: bytes) -> T:
-        """The answer, or the error that it tells of. Any 2xx is success (R5)."""
-        if not 200 <= status < 300:
-            raise error_from(status, content)
-        if self.answer is NoneType:
-            return cast(T, None)
-        if self.answer is bytes:
-            return cast(T, content)
-        try:
-            return msgspec.json.decode(content, type=self.answer)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise LongboatError(
-                f"Cannot read the answer to {self.method} {self.path}. Is it a Longboat server of this version?",
-                code="bad_answer",
-            ) from None
 
 
 def _path(*segments: str) -> str:

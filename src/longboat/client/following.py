@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from longboat.client import calls
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from longboat.client import calls, prompting
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.client.following import Script, ask
 from longboat.wire import asks, models, requests, review, workshop
 from longboat.wire import inbox as inboxes

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from longboat.client import calls
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.client.following import Asking, Script, ask, follow
 from longboat.errors import LongboatError, RunIdTaken, RunNotFound, ServerUnreachable
 from longboat.wire.ids import new_id

@@ -13,7 +13,7 @@ import httpx2
 from longboat.client import calls, methods, transport
 from longboat.client.address import Address, find
 from longboat.client.answers import error_from, may_pass
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.client.following import Next, Open
 from longboat.client.inbox import InboxTail
 from longboat.client.methods import Play, documented

@@ -8,7 +8,7 @@ import httpx2
 
 from longboat.client.address import Address, read_discovery
 from longboat.client.answers import untrusted
-from longboat.client.calls import Call
+from longboat.client.call import Call
 from longboat.client.reconnection import STOPPED
 from longboat.errors import LongboatError, ServerUnreachable
 
