@@ -8,6 +8,8 @@ from evals.report import chance, comparison, interval, table
 from evals.results import Result, find, load, save
 from evals.trial import Failure, Trial
 
+from longboat.models.local.known import KNOWN_MODELS, KnownModel
+
 
 def trial(task: str, *, solved: bool, sample: int = 0, failure: Failure = Failure.WRONG) -> Trial:
     return Trial(
@@ -95,3 +97,15 @@ def test_an_interval_is_wide_for_few_trials_and_narrow_for_many() -> None:
     assert [round(bound, 2) for bound in interval(0, 10)] == [0.0, 0.28]
     assert [round(bound, 2) for bound in interval(5, 10)] == [0.24, 0.76]
     assert [round(bound, 2) for bound in interval(500, 1000)] == [0.47, 0.53]
+
+
+@pytest.mark.parametrize("model", KNOWN_MODELS.values(), ids=KNOWN_MODELS)
+def test_what_the_list_of_local_models_claims_was_measured(model: KnownModel) -> None:
+    if model.measured is None:
+        return
+    [measured] = find(model.measured.result)
+    assert measured.model.endswith(f"/{model.id}")
+    assert (model.measured.solved, model.measured.tasks) == (
+        sum(each.solved for each in measured.trials),
+        len(measured.trials),
+    )

@@ -22,6 +22,12 @@ def test_a_large_machine_gets_a_window_that_a_processor_can_read() -> None:
     assert fit(short, Overrides(), LARGE).context_window == 8_192
 
 
+def test_a_small_model_gets_a_small_window_unless_it_is_asked_for_more() -> None:
+    small = replace(FILE, size=GB)
+    assert fit(small, Overrides(), LARGE).context_window == 12_288
+    assert fit(small, Overrides(context_window=30_000), LARGE).context_window == 30_000
+
+
 @pytest.mark.parametrize(("memory", "window"), [(16, 6_144), (12, 2_048), (4, 2_048)])
 def test_the_window_shrinks_with_the_memory(memory: int, window: int) -> None:
     found = fit(FILE, Overrides(), replace(LARGE, memory=memory * GB))

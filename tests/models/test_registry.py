@@ -149,7 +149,7 @@ def test_a_local_model_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.
     models = local_registry(tmp_path)
     for name in (f"local/{path}", "local/~/m.gguf"):
         model = models.resolve(name, "large")
-        assert (spelled(model), model.context_window) == (name, 32_768)
+        assert (spelled(model), model.context_window) == (name, 12_288)
     assert models.resolve(f"local/{path}", "large") is models.resolve(f"local/{path}", "small")
 
 
@@ -214,7 +214,7 @@ def test_the_list_tells_of_local_models_what_is_known_and_no_more(tmp_path: Path
     assert list(found) == ["local/smollm2-135m", "local/m", "local/broken", "local/qwen2.5-coder-1.5b"]
     mine, demo, coder = (found[f"local/{name}"] for name in ("m", DEMO.id, QWEN_CODER.id))
     assert mine.local is not None
-    assert (mine.ready, mine.context_window, mine.local.downloaded) == (True, 32_768, True)
+    assert (mine.ready, mine.context_window, mine.local.downloaded) == (True, 12_288, True)
     assert (mine.local.size, mine.local.solved, mine.local.tokens_per_s) == (path.stat().st_size, None, None)
     assert mine.local.memory > mine.local.size
     assert (demo.ready, demo.context_window, demo.local and demo.local.downloaded) == (True, 8_192, False)

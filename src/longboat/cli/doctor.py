@@ -286,7 +286,7 @@ def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterato
     for model in found:
         in_use = model.name in (overview.large, overview.small)
         if model.local is None and model.problem is not None:
-            yield Finding(Verdict.WRONG if in_use else Verdict.NOTE, "local models", f"{model.name}: {model.problem}")
+            yield Finding(Verdict.WRONG, "local models", f"{model.name}: {model.problem}")
         elif model.local is not None and (in_use or model.local.downloaded):
             yield _local_model(model, model.local, available, in_use=in_use)
 

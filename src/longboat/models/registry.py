@@ -28,7 +28,14 @@ from longboat.models.adapters import (
 )
 from longboat.models.error_quotes import display_url
 from longboat.models.fallback import advice_on
-from longboat.models.local.files import all_entries, describe_local, local_spec, missing, offered_entries
+from longboat.models.local.files import (
+    LocalModelSpec,
+    all_entries,
+    describe_local,
+    local_spec,
+    missing,
+    offered_entries,
+)
 from longboat.models.local.model import LocalModels
 from longboat.models.local.process import runtime_installed
 from longboat.models.protocol import Closable, Model
@@ -108,6 +115,8 @@ class Registry:
             large, small = self._chosen("large"), self._chosen("small")
             for choice in (large, small):
                 self._check_usable(choice.provider, choice.section)
+                if choice.section.type == LOCAL_TYPE:
+                    describe_local(self._local_spec(choice))
         except ModelError as error:
             return Overview(large=None, small=None, problem=error.message, providers=self._infos())
         return Overview(
@@ -283,10 +292,13 @@ class Registry:
 
     def _local(self, choice: Choice) -> Model:
         self._check_usable(choice.provider, choice.section)
+        return self._local_models.with_tools(self._local_spec(choice))
+
+    def _local_spec(self, choice: Choice) -> LocalModelSpec:
         spec = local_spec(choice.provider, entry_of(choice), self._data_dir)
         if problem := missing(spec):
             raise _not_configured(f"{choice.name} is not downloaded. {problem}")
-        return self._local_models.with_tools(spec)
+        return spec
 
     def _access(self, provider: str, section: ProviderSection) -> Access:
         headers = {name: self._expanded(value) for name, value in section.headers.items()}

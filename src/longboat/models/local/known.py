@@ -28,12 +28,11 @@ class WheelPart:
 class Measured:
     """How many of the tasks in `evals/` a model solved through Longboat, and how fast it was there."""
 
+    result: str
+    """The file in `evals/results/` that says so."""
     solved: int
     tasks: int
     tokens_per_s: float | None = None
-
-    def __str__(self) -> str:
-        return f"solves {self.solved} of {self.tasks} tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +141,7 @@ QWEN_CODER = KnownModel(
         kv_bytes=28_672,
         has_template=True,
     ),
+    sampling=Sampling(temperature=0.2),
     # It prints native calls as text, always.
     tools="steps",
 )

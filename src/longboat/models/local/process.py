@@ -31,6 +31,7 @@ _LOADED_PER_S = 20_000_000
 """Bytes that the slowest disk reads in a second."""
 _PROMPT_TIMEOUT_S = 600.0
 """A full context window takes minutes to read on a slow machine, and it says nothing meanwhile."""
+_IDLE_S = 1_800
 _STOP_TIMEOUT_S = 2.0
 
 
@@ -117,6 +118,7 @@ def _job(spec: LocalModelSpec, fit: Fit) -> Job:
         temperature=sampling.temperature,
         top_p=sampling.top_p,
         repeat_penalty=sampling.repeat_penalty,
+        idle_s=_IDLE_S,
     )
 
 

@@ -26,6 +26,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float
     top_p: float
     repeat_penalty: float
+    idle_s: int
+    """After that long without a request the model's memory is given back; the next request loads it again."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ def _serve(job: Job):  # type: ignore[no-untyped-def]  # the type is that of an 
     # Its default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = job.old_prompts_mib
     params.n_predict = job.max_output_tokens
+    params.sleep_idle_seconds = job.idle_s
     # What the file itself says about sampling comes first.
     params.sampling.temp = job.temperature
     params.sampling.top_p = job.top_p
