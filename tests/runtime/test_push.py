@@ -1,6 +1,7 @@
 """Web Push: what is sent to whom, that only the browser can read it, and that a push service holds up nothing."""
 
 import asyncio
+import sqlite3
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,9 +18,11 @@ from cases import for_each
 from hostile import PAYLOADS
 from longboat.backoff import Backoff
 from longboat.config.settings import PushSection, ServerSection
-from longboat.errors import BadInput
+from longboat.errors import BadInput, StoreUnavailable
 from longboat.runtime.push_messages import BODY, KEY_FILE, encrypt, text_of
 from longboat.store.records import PushSubscription
+from longboat.store.sqlite.reads import SqliteReads
+from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.inbox import InboxItem, InboxKind, PushKeys, Subscribe
 from longboat.wire.plain import plain_line
@@ -76,6 +79,69 @@ async def test_what_is_answered_elsewhere_is_withdrawn(tmp_path: Path) -> None:
         assert browser.decrypt(gone.body) == {"id": "1", "title": "", "body": "", "gone": True}
         assert asked.headers["topic"] == gone.headers["topic"] == "longboat-1"
         assert gone.headers["urgency"] == "normal"
+
+
+async def test_a_store_that_cannot_be_read_at_the_start_costs_no_later_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refused = SqliteReads.push_subscriptions, asyncio.Event()
+
+    async def busy(reads: SqliteReads) -> list[PushSubscription]:
+        if not refused.is_set():
+            refused.set()
+            raise StoreUnavailable("The disk is busy.")
+        return await real(reads)
+
+    monkeypatch.setattr(SqliteReads, "push_subscriptions", busy)
+    monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0))
+    async with open_push_service() as service, launch(tmp_path, ScriptedModel([[QUESTION]]), server=ALLOWED) as running:
+        await refused.wait()
+        browser = Subscriber()
+        await running.app.push.subscribe(wish(service, browser))
+        await running.submit("go", "r1", client_id="ben")
+        assert browser.decrypt((await service.pushed.get()).body)["id"] == "1"
+
+
+@pytest.mark.parametrize(
+    "damage", ["p256dh = 'x'", "auth = x'ff'", "endpoint = CAST(x'ff' AS TEXT)", "endpoint = 'https://[x/'"]
+)
+async def test_a_damaged_subscription_costs_its_own_browser_alone(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with subscribed(tmp_path, [QUESTION], [QUESTION]) as (running, service, _):
+        store = running.workspace.store
+        assert isinstance(store, SqliteStore)
+        await asyncio.to_thread(_change, store._path, f"UPDATE push_subscriptions SET {damage}")
+        browser = Subscriber()
+        await running.app.push.subscribe(wish(service, browser, "/second"))
+        for name in ("r1", "r2"):
+            await running.submit("go", name, client_id="ben")
+            pushed = await service.pushed.get()
+            assert (pushed.path, browser.decrypt(pushed.body)["title"]) == ("/second", "Longboat has a question")
+            await running.workspace.cancel_session(running.session_id)
+            await running.completed(name)
+            assert (await service.pushed.get()).path == "/second", "the question is withdrawn"
+        assert "Traceback" not in caplog.text
+
+
+def _change(path: Path, sql: str) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(sql)
+    connection.close()
+
+
+async def test_a_key_that_cannot_be_used_is_named_and_holds_up_no_run(tmp_path: Path) -> None:
+    async with subscribed(tmp_path, [Say("ok")], [Say("ok")]) as (running, service, _):
+        key = running.app.settings.data_dir / KEY_FILE
+        key.mkdir()
+        with pytest.raises(StoreUnavailable, match=KEY_FILE):
+            await running.app.push.info()
+        await running.submit("go", "r1", client_id="ann")
+        await running.completed("r1")
+        key.rmdir()
+        await running.submit("go", "r2", client_id="ann")
+        await running.completed("r2")
+        await service.pushed.get()
 
 
 async def test_the_end_of_a_run_is_pushed_to_whoever_prompted_it(tmp_path: Path) -> None:
@@ -155,7 +221,8 @@ async def test_a_service_that_does_not_answer_holds_up_neither_runs_nor_others(t
             await running.completed(name)
         ids = [browser.decrypt((await quick.pushed.get()).body)["id"] for _ in range(2)]
         assert ids == ["1", "2"]
-        assert slow.pushed.qsize() == 1
+        await slow.pushed.get()
+        assert slow.pushed.empty(), "it waits for the first answer"
 
 
 async def test_who_unsubscribes_hears_no_more_and_nothing_is_watched(tmp_path: Path) -> None:

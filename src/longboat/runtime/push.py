@@ -19,6 +19,7 @@ from longboat.config.settings import PushSection
 from longboat.errors import BadInput, StoreUnavailable
 from longboat.runtime.clock import now
 from longboat.runtime.inbox import SERVER, Inbox
+from longboat.runtime.store_retry import retry_store
 from longboat.store.changes import delete_subscription, put_subscription
 from longboat.store.protocol import Store, Unit
 from longboat.store.records import PushSubscription
@@ -100,7 +101,7 @@ class Push:
     async def run(self) -> None:
         """Tell the subscribers, until the server leaves."""
         try:
-            await self._load()
+            await retry_store(self._load)
             while not self._inbox.closed:
                 await self._wanted.wait()
                 await self._tell_subscribers()
@@ -160,6 +161,11 @@ class Push:
         try:
             while queue and subscription.endpoint in self._subscriptions:
                 await self._deliver(subscription, queue.popleft())
+        except StoreUnavailable as error:
+            logger.warning("not pushed: %s", error.message)
+        except (AttributeError, TypeError, ValueError) as error:
+            logger.warning("a push subscription is damaged, and nothing is sent to it: %s", error)
+            self._subscriptions.pop(subscription.endpoint, None)
         finally:
             del self._queues[subscription.endpoint]
 
@@ -226,7 +232,11 @@ class Push:
             if self._key is None:
                 from longboat.runtime.push_messages import ServerKey
 
-                self._key = await asyncio.to_thread(ServerKey.load, self._data_dir)
+                try:
+                    self._key = await asyncio.to_thread(ServerKey.load, self._data_dir)
+                except OSError as error:
+                    why = f"{error.filename or self._data_dir}: {error.strerror or error}"
+                    raise StoreUnavailable(f"The key that signs notifications cannot be used ({why}).") from error
             return self._key
 
     async def _load(self) -> None:
