@@ -17,6 +17,7 @@ from benchmarks.harness import Row
 
 ROWS = (
     "prompt",
+    "first_byte",
     "latency",
     "rate",
     "fanout",

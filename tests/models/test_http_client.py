@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -313,3 +314,20 @@ async def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatc
         assert await ask(client) == (200, b"hi")
         await client.aclose()
         assert proxy.requests[0].startswith(b"POST http://models.example/v1 HTTP/1.1\r\n")
+
+
+def test_it_works_on_the_loop_of_the_server() -> None:
+    async def exchange() -> None:
+        async def fall_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(OK + b"Content-Length: 9\r\n\r\nhalf")
+            await reader.read()
+
+        whole = OK + b"Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n"
+        short = Timeouts(connect_s=10, first_s=30, idle_s=0.05)
+        async with serving(whole, whole, fall_silent) as server, asking(server.url, short) as client:
+            assert [await ask(client) for _ in range(2)] == [(200, b"hi")] * 2
+            assert server.connections == 1
+            with pytest.raises(ServerSilent):
+                await ask(client)
+
+    uvloop.run(exchange())

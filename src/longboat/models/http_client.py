@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Protocol
+from typing import Protocol, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -322,8 +322,7 @@ class _Connection(asyncio.Protocol):
     # From the socket
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without saying so
 
     def data_received(self, data: bytes) -> None:
         if not self._open:

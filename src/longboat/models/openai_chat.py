@@ -100,29 +100,33 @@ class OpenAIChatModel:
             await client.aclose()
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._timeouts.first_s
-        told = False
-        while True:
-            try:
-                answer = await self._open(request)
-                break
-            except ModelError as error:
-                if error.code != "loading" or loop.time() + LOADING_POLL_S > deadline:
-                    raise
+        patience_s, told = self._timeouts.first_s, False
+        while isinstance(answer := await self._open(request), ModelError):
+            if patience_s < LOADING_POLL_S:
+                raise answer
             if not told:
                 yield Progress(f"{self.provider} is loading {self.name}.")
-                told = True
+            patience_s, told = patience_s - LOADING_POLL_S, True
             await asyncio.sleep(LOADING_POLL_S)
+        reader = StreamReader(self._to, tariff=self._tariff)
         try:
-            async with aclosing(self._read(answer)) as events:
-                async for event in events:
-                    yield event
+            try:
+                while not reader.done and (pieces := await answer.read()):
+                    for event in reader.feed(pieces):
+                        yield event
+            except OSError as error:
+                if not reader.answered:
+                    raise self._cut_off(error, reader) from None
+            # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
+            await _read_rest(answer)
+            for event in reader.finish():
+                yield event
         finally:
             await answer.aclose()
 
-    async def _open(self, request: ModelRequest) -> Answer:
-        """The answer to the request. A server that wants reasoning sent back in another way is asked once more."""
+    async def _open(self, request: ModelRequest) -> Answer | ModelError:
+        """The answer to the request, or an error if the model is being loaded. A server that wants reasoning sent back
+        in another way is asked once more."""
         answer = await self._send(request)
         try:
             if answer.status == 200 and not _is_whole_document(answer):
@@ -132,6 +136,8 @@ class OpenAIChatModel:
             await answer.aclose()
             raise
         await answer.aclose()
+        if refused.code == "loading":
+            return refused
         other = self._other_reasoning(refused, request)
         if other is None:
             raise refused
@@ -165,20 +171,6 @@ class OpenAIChatModel:
             ) from None
         except OSError as error:
             raise self._unreachable(error) from None
-
-    async def _read(self, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
-        reader = StreamReader(self._to, tariff=self._tariff)
-        try:
-            while not reader.done and (pieces := await answer.read()):
-                for event in reader.feed(pieces):
-                    yield event
-        except OSError as error:
-            if not reader.answered:
-                raise self._cut_off(error, reader) from None
-        # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
-        await _read_rest(answer)
-        for event in reader.finish():
-            yield event
 
     async def _refusal(self, answer: Answer) -> ModelError:
         complaint = read_body(await _bounded_body(answer))

@@ -114,6 +114,10 @@ class ToolModel:
                 return
             except _Unfit as found:
                 unfit = unfit or found
+            except ModelError as error:
+                if use.mode != "native" or error.code != TOOLS_REFUSED or self._known is not None:
+                    raise
+                unfit = _Unfit(f"The server does not support tools for {self._display_name}.", error)
         assert unfit is not None, "only a way that is unfit leads here"
         raise unfit.error
 
@@ -125,7 +129,8 @@ class ToolModel:
 
     def _use(self, use: ToolUse, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if use.mode == "native":
-            return self._natively(request)
+            watched = request.tools and request.may_call and request.schema is None
+            return self._watched(request) if watched else self._passed_on(request)
         if not request.tools:
             # There may still be calls in the transcript.
             return self._passed_on(replace(request, messages=spoken(request.messages, write_calls)))
@@ -138,20 +143,9 @@ class ToolModel:
 
     # Natively
 
-    async def _natively(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        watched = bool(request.tools) and request.may_call and request.schema is None
-        try:
-            async with aclosing(self._watched(request) if watched else self._passed_on(request)) as events:
-                async for event in events:
-                    yield event
-        except ModelError as error:
-            if error.code == TOOLS_REFUSED and self._known is None:
-                raise _Unfit(f"The server does not support tools for {self._display_name}.", error) from None
-            raise
-
     async def _watched(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         watch, said, called = CallWatch(), False, False
-        async with aclosing(self._passed_on(request)) as events:
+        async with self.adapter.stream(request) as events:
             async for event in events:
                 match event:
                     case TextDelta():
