@@ -20,6 +20,7 @@ MORE = {
     "hooks": "context.md#hooks",
     "sandbox": "tools.md#sandbox",
     "limits": "concepts.md#limits",
+    "models.large": "models.md#when-a-provider-fails",
     "permissions": "permissions.md#rules",
     "server.allowed_hosts": "deployment.md#behind-a-reverse-proxy",
 }
@@ -82,7 +83,8 @@ def limits(hint: Any) -> str:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         meta = next(each for each in arguments[1:] if isinstance(each, msgspec.Meta))
-        return f"{limits(arguments[0])}, {meta.ge} to {meta.le}"
+        least, most = (meta.ge, meta.le) if meta.ge is not None else (meta.min_length, meta.max_length)
+        return f"{limits(arguments[0])}, {least} to {most}"
     if origin in (typing.Union, UnionType):
         return " or ".join(limits(each) for each in arguments if each is not NoneType)
     if origin is tuple:

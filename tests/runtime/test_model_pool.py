@@ -105,8 +105,8 @@ WHOLE = [TextDelta("a"), Finished(StopReason.END_TURN)]
 async def test_edits_leave_no_connection_behind(tmp_path: Path, provider: Provider, pool: ModelPool) -> None:
     for edit in range(10):
         project = write(tmp_path / "project", edit)
-        model = await pool.model(project, None, "large")
-        assert model is await pool.model(project, None, "small"), "one model, one set of connections"
+        model = (await pool.lineup(project, None, "large")).first()
+        assert model is (await pool.lineup(project, None, "small")).first(), "one model, one set of connections"
         assert await ask(model) == WHOLE
         assert await ask(model) == WHOLE
         await provider.wait_open(1)
@@ -117,14 +117,14 @@ async def test_an_edit_leaves_an_open_stream_alone_and_closes_it_after_its_end(
     tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    old = await pool.model(project, None, "large")
+    old = (await pool.lineup(project, None, "large")).first()
     provider.go_on.clear()
     async with old.stream(ModelRequest(system="", messages=())) as events:
         assert await anext(events) == TextDelta("a")
         other = asyncio.create_task(ask(old))
         await provider.wait_open(2)
         write(project, 2)
-        assert await pool.model(project, None, "large") is not old
+        assert (await pool.lineup(project, None, "large")).first() is not old
         provider.go_on.set()
         assert await other == WHOLE
         assert provider.open == 2, "the other stream is still open"
@@ -136,10 +136,10 @@ async def test_a_turn_that_began_before_an_edit_goes_on_with_its_model(
     tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    old = await pool.model(project, None, "large")
+    old = (await pool.lineup(project, None, "large")).first()
     assert await ask(old) == WHOLE
     write(project, 2)
-    await pool.model(project, None, "large")
+    (await pool.lineup(project, None, "large")).first()
     await provider.wait_open(0)
     for _ in range(2):
         assert await ask(old) == WHOLE
@@ -150,13 +150,13 @@ async def test_a_stream_that_is_left_early_closes_an_old_model_too(
     tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    old = await pool.model(project, None, "large")
+    old = (await pool.lineup(project, None, "large")).first()
     assert await ask(old) == WHOLE
     provider.go_on.clear()
     async with old.stream(ModelRequest(system="", messages=())) as events:
         assert await anext(events) == TextDelta("a")
         write(project, 2)
-        await pool.model(project, None, "large")
+        (await pool.lineup(project, None, "large")).first()
     provider.go_on.set()
     await provider.wait_open(0)
 
@@ -165,15 +165,15 @@ async def test_an_edit_in_one_project_does_not_touch_another_of_the_same_configu
     tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     one, two = (write(tmp_path / name, 1) for name in ("one", "two"))
-    shared = await pool.model(one, None, "large")
-    assert await pool.model(two, None, "large") is shared
+    shared = (await pool.lineup(one, None, "large")).first()
+    assert (await pool.lineup(two, None, "large")).first() is shared
     assert await ask(shared) == WHOLE
     write(one, 2)
-    await pool.model(one, None, "large")
+    (await pool.lineup(one, None, "large")).first()
     assert await ask(shared) == WHOLE
     assert provider.opened == 1
     write(two, 2)
-    await pool.model(two, None, "large")
+    (await pool.lineup(two, None, "large")).first()
     await provider.wait_open(0)
 
 
@@ -181,10 +181,10 @@ async def test_a_configuration_that_names_no_model_retires_the_old_ones_too(
     tmp_path: Path, provider: Provider, pool: ModelPool
 ) -> None:
     project = write(tmp_path / "project", 1)
-    assert await ask(await pool.model(project, None, "large")) == WHOLE
+    assert await ask((await pool.lineup(project, None, "large")).first()) == WHOLE
     (project / "longboat.json").write_text('{"models": {"large": "nobody/none"}}')
     with pytest.raises(ModelError, match="There is no provider"):
-        await pool.model(project, None, "large")
+        (await pool.lineup(project, None, "large")).first()
     await provider.wait_open(0)
 
 

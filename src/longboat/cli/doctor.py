@@ -203,7 +203,7 @@ def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
 
 
 def _models(cwd: Path, data: Path) -> Iterator[Finding]:
-    from longboat.cli.models import advice_for, describe, local_models, server_view
+    from longboat.cli.models import advice_for, cooldowns, describe, describe_cooldown, local_models, server_view
     from longboat.config.load import FILE_NAME, user_config_file
 
     files = (user_config_file(os.environ, Path.home()), cwd / FILE_NAME)
@@ -223,18 +223,22 @@ def _models(cwd: Path, data: Path) -> Iterator[Finding]:
     yield from _local_models(overview, local_models(str(cwd), data))
     if agent is not None and (agent.ready or agent.problem != overview.problem):  # else it is said already
         yield from _as_the_server_has_it(overview, agent, cwd)
+        yield from (Finding(Verdict.NOTE, "models (server)", describe_cooldown(each)) for each in cooldowns(str(cwd)))
     if advice := advice_for(overview, agent):
         yield Finding(Verdict.NOTE, "models", advice)
 
 
 def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Finding]:
-    in_use = {(name or "").partition("/")[0] for name in (overview.large, overview.small)}
+    from longboat.cli.models import in_turn
+
+    in_use = {name.partition("/")[0] for name in (*overview.large_list, *overview.small_list)}
     for provider in overview.providers:
         yield from _provider(provider, verdict, in_use=provider.name in in_use)
     if overview.problem is not None:
         yield Finding(verdict, "models (shell)", overview.problem)
     else:
-        detail = f"prompts: {overview.large}, titles: {overview.small} (from this shell's environment)"
+        large, small = in_turn(overview.large_list), in_turn(overview.small_list)
+        detail = f"prompts: {large}, titles: {small} (from this shell's environment)"
         yield Finding(Verdict.OK, "models (shell)", detail)
 
 

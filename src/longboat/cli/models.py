@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from longboat.models.local.download import FetchProgress, RemoteFile
     from longboat.models.local.known import KnownModel
     from longboat.models.registry import Overview, ProviderInfo, Registry
-    from longboat.wire.listings import ModelInfo
+    from longboat.wire.listings import ModelCooldown, ModelInfo
     from longboat.wire.models import AgentInfo
 
 
@@ -27,8 +29,9 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
     The table reflects this shell's environment and longboat.json. Below it is what the running server uses.
 
     To add a provider or to choose the default model, run `longboat connect`. A project can choose another model with
-    `{"models": {"large": "openai/gpt-6.1-sol"}}` in its longboat.json. Without any provider, a small local model is
-    used if its runtime is installed. It can chat but cannot code.
+    `{"models": {"large": "openai/gpt-6.1-sol"}}` in its longboat.json. With a list of models, the next one continues
+    when a provider fails. Without any provider, a small local model is used if its runtime is installed. It can chat
+    but cannot code.
 
     \b
     longboat models
@@ -44,11 +47,11 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
 
     from longboat.cli.console import json_page
 
-    overview, agent = describe(cwd), server_view(cwd)
+    overview, agent, passed_over = describe(cwd), server_view(cwd), cooldowns(cwd)
     if style == "json":
-        json_page({**msgspec.to_builtins(overview), "server": agent})
+        json_page({**msgspec.to_builtins(overview), "server": agent, "cooldowns": passed_over})
     else:
-        _print(overview, agent, cwd)
+        _print(overview, agent, passed_over, cwd)
 
 
 @models.command("list")
@@ -217,6 +220,31 @@ def server_view(cwd: str) -> "AgentInfo | None":
     return connection.send(calls.agent(connection.join(cwd).id)) if probe(connection) is not None else None
 
 
+def cooldowns(cwd: str) -> "tuple[ModelCooldown, ...]":
+    """The models that the running server passes over now; empty if no server is running."""
+    from longboat.cli.background import probe
+    from longboat.cli.connection import Connection
+    from longboat.client import calls
+
+    connection = Connection()
+    if probe(connection) is None:
+        return ()
+    return connection.send(calls.offered_models(connection.join(cwd).id)).cooldowns
+
+
+def describe_cooldown(cooldown: "ModelCooldown") -> str:
+    from longboat.cli.console import elapsed, one_line
+
+    left = elapsed(datetime.now(UTC).isoformat(), cooldown.until)
+    return one_line(f"{cooldown.name} is passed over for another {left} ({cooldown.why})")
+
+
+def in_turn(names: Sequence[str]) -> str:
+    """The models of a role, in the order in which they are asked."""
+    first, *others = names
+    return f"{first} (then {', '.join(others)})" if others else first
+
+
 def obstacle(provider: "ProviderInfo") -> str | None:
     """Why a provider is not used by default."""
     if provider.problem is not None or provider.models:
@@ -236,7 +264,7 @@ def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
     from longboat.cli.environment import missing_keys
     from longboat.cli.main import naming_variable
 
-    if agent.ready and f"{agent.provider}/{agent.model}" == overview.large:
+    if agent.ready and f"{agent.provider}/{agent.model}" in (overview.large, *overview.large_list):
         return ""
     told = (
         f"This shell's environment would give {overview.large}."
@@ -249,7 +277,7 @@ def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
     return told
 
 
-def _print(overview: "Overview", agent: "AgentInfo | None", cwd: str) -> None:
+def _print(overview: "Overview", agent: "AgentInfo | None", passed_over: "Sequence[ModelCooldown]", cwd: str) -> None:
     from longboat.cli.console import table
 
     table(("PROVIDER", "STATE", "MODELS"), [_row(each) for each in overview.providers])
@@ -260,12 +288,17 @@ def _print(overview: "Overview", agent: "AgentInfo | None", cwd: str) -> None:
     if overview.hint:
         click.echo(overview.hint)
     if agent is None:
-        click.echo(overview.problem or f"Model for prompts: {overview.large}; for titles: {overview.small}.")
+        large, small = in_turn(overview.large_list or ("",)), in_turn(overview.small_list or ("",))
+        click.echo(overview.problem or f"Model for prompts: {large}; for titles: {small}.")
         click.echo("(No server is running. This is what a server started from this shell would use.)")
     else:
         click.echo(
             f"The running server{f' uses {agent.provider}/{agent.model}.' if agent.ready else f': {agent.problem}'}"
         )
+        if len(overview.large_list) > 1:
+            click.echo(f"Models for prompts, in this order: {', '.join(overview.large_list)}.")
+        for cooldown in passed_over:
+            click.echo(describe_cooldown(cooldown))
         if different := divergence(overview, agent, cwd):
             click.echo(different)
     if advice := advice_for(overview, agent):

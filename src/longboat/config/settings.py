@@ -101,15 +101,24 @@ class ProviderSection(_Section, frozen=True, kw_only=True):
     """The provider's models; the first is the default."""
 
 
+ModelNames = str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=20)]
+
+
 class ModelsSection(_Section, frozen=True, kw_only=True):
     """Which model has which role, as `provider/model`."""
 
-    large: str | None = None
-    """The model that answers prompts."""
-    small: str | None = None
-    """The model that writes session titles."""
+    large: ModelNames | None = None
+    """The model that answers prompts. With a list, the next one continues when a provider is down, busy or out of
+    quota."""
+    small: ModelNames | None = None
+    """The model that writes session titles, or a list of them."""
     detect: bool = True
     """If no model is configured, look for an Ollama or llama.cpp server on this machine."""
+
+    def names(self, role: Literal["large", "small"]) -> tuple[str, ...]:
+        """The models of a role, the preferred one first; empty if none is configured."""
+        given = self.large if role == "large" else self.small
+        return () if given is None else (given,) if isinstance(given, str) else given
 
 
 class RetrySection(_Section, frozen=True, kw_only=True):

@@ -71,6 +71,9 @@ class Overview:
     small: str | None
     problem: str | None
     providers: tuple[ProviderInfo, ...]
+    large_list: tuple[str, ...] = ()
+    """All models of the role that are ready, in order of preference."""
+    small_list: tuple[str, ...] = ()
     hint: str | None = None
     """What could be set better."""
     advice: str | None = None
@@ -102,8 +105,16 @@ class Registry:
         self._models: dict[str, RetirableModel] = {}
 
     def resolve(self, name: str | None, role: Role) -> Model:
-        """The model called `name`, or the one that plays `role`. The same name is the same object."""
-        choice = self._named(name, role) if name else self._chosen(role)
+        """The model called `name`, or the preferred one that plays `role`. The same name is the same object."""
+        return self.line_up(name, role)[0]
+
+    def line_up(self, name: str | None, role: Role) -> tuple[Model, ...]:
+        """The model called `name`, or all that play `role`, the preferred one first. Where several are configured,
+        those that are not ready are left out."""
+        choices = [self._named(name, role)] if name else self._choices(role)
+        return tuple(self._model(choice) for choice in choices)
+
+    def _model(self, choice: Choice) -> Model:
         if choice.section.type == LOCAL_TYPE:
             return self._local(choice)
         if choice.name not in self._models:
@@ -112,7 +123,8 @@ class Registry:
 
     def describe(self) -> Overview:
         try:
-            large, small = self._chosen("large"), self._chosen("small")
+            larges, smalls = self._choices("large"), self._choices("small")
+            large, small = larges[0], smalls[0]
             for choice in (large, small):
                 self._check_usable(choice.provider, choice.section)
                 if choice.section.type == LOCAL_TYPE:
@@ -122,6 +134,8 @@ class Registry:
         return Overview(
             large=large.name,
             small=small.name,
+            large_list=tuple(choice.name for choice in larges),
+            small_list=tuple(choice.name for choice in smalls),
             problem=None,
             providers=self._infos(),
             hint=self._hint(large),
@@ -178,11 +192,19 @@ class Registry:
         section = self._section(provider)
         return Choice(provider=provider, section=section, model=model or self._default_model(provider, section, role))
 
-    def _chosen(self, role: Role) -> Choice:
-        if name := getattr(self._config.models, role):
-            return self._named(name, role)
-        if role == "small" and self._config.models.large:
-            return self._small_beside(self._named(self._config.models.large, "large"))
+    def _choices(self, role: Role) -> list[Choice]:
+        """Those that play a role, the preferred one first: never empty."""
+        models = self._config.models
+        choices = [self._named(name, role) for name in models.names(role)]
+        if not choices and role == "small":
+            choices = [self._small_beside(self._named(name, "large")) for name in models.names("large")]
+        if not choices:
+            return [self._found_by_itself(role)]
+        ready = [choice for choice in choices if self._problem(choice.provider, choice.section) is None]
+        return list({choice.name: choice for choice in ready or choices[:1]}.values())
+
+    def _found_by_itself(self, role: Role) -> Choice:
+        """Where nothing is configured."""
         for provider in (*self._config.providers, *KNOWN):
             if choice := self._ready(provider, role):
                 return choice

@@ -10,7 +10,11 @@ def utc() -> datetime:
 
 def now() -> str:
     """RFC 3339, UTC, microseconds."""
-    return utc().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return as_text(utc())
+
+
+def as_text(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_between(since: str, until: str) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from longboat.config.settings import Config
+from longboat.models.failover import Lineup
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import Rules
 from longboat.runtime.session.file_history import FileHistory
@@ -86,7 +87,11 @@ class WorkspaceServices(Protocol):
         ...
 
     async def model(self, name: str | None, role: ModelRole) -> Model:
-        """The model of that name, or of that role; raises ModelError or ConfigInvalid."""
+        """The model of that name, or the one that now answers in that role; raises ModelError or ConfigInvalid."""
+        ...
+
+    async def lineup(self, name: str | None, role: ModelRole) -> Lineup:
+        """The model of that name, or those of that role in order; raises ModelError or ConfigInvalid."""
         ...
 
     async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:

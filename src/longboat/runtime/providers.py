@@ -238,7 +238,9 @@ def _config_changes(
     elif section.base_url != before.base_url:
         changes.append(((*own, "base_url"), section.base_url))
     if request.model is not None:
-        changes.append((("models", "large"), f"{provider}/{request.model}"))
+        chosen, others = f"{provider}/{request.model}", config.models.names("large")[1:]
+        preferred = [chosen, *(name for name in others if name != chosen)]
+        changes.append((("models", "large"), preferred if others else chosen))
     return changes
 
 

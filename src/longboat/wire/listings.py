@@ -121,6 +121,15 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
     """For a model of the provider `local`."""
 
 
+class ModelCooldown(Shape, frozen=True, kw_only=True):
+    """A model that failed: until then, new prompts get the next one of its list."""
+
+    name: str
+    until: str
+    why: str
+    """In a few words, such as `Too many requests`."""
+
+
 class ModelPage(Shape, frozen=True, kw_only=True):
     items: tuple[ModelInfo, ...]
     """The ready ones first."""
@@ -128,6 +137,13 @@ class ModelPage(Shape, frozen=True, kw_only=True):
     """The default model; null if there is none, and `problem` says why."""
     small: str | None
     """The model that writes titles."""
+    large_list: tuple[str, ...] = ()
+    """All models that may answer prompts, in order of preference: where one fails, the next one continues. `large` is
+    the one that answers now."""
+    small_list: tuple[str, ...] = ()
+    """The same for titles."""
+    cooldowns: tuple[ModelCooldown, ...] = ()
+    """Models of these lists that are not asked now."""
     problem: str | None = None
     advice: str | None = None
     """If nothing is configured and `large` is a fallback: what it can do, and how to get a better model."""

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 
 from longboat.core.prompts import TITLE_SYSTEM
 from longboat.core.turn import plausible
-from longboat.errors import LongboatError
-from longboat.models.protocol import Finished, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
+from longboat.errors import LongboatError, ModelError
+from longboat.models.failover import Lineup, is_made_good, name_of
+from longboat.models.protocol import Finished, Model, ModelEvent, ModelRequest, ReasoningDelta, TextDelta
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.wire.ids import new_id
@@ -27,17 +28,36 @@ async def write_title(services: WorkspaceServices, session: TurnOwner, provision
     try:
         if not services.config().titles:
             return
-        model = await services.model(None, "small")
+        lineup = await services.lineup(None, "small")
+        model = lineup.first()
         if model.provider == "local":
             return  # its titles are poor, and it answers one request at a time
-        async with model.stream(ModelRequest(system=TITLE_SYSTEM, messages=(_title_request(first.prompt),))) as events:
-            said, usage = await _collect(events)
-        session.add_usage(first.run_id, f"{model.provider}/{model.name}", plausible(usage))
+        request = ModelRequest(system=TITLE_SYSTEM, messages=(_title_request(first.prompt),))
+        model, said, usage = await _ask_first(lineup, request)
+        session.add_usage(first.run_id, name_of(model), plausible(usage))
         if title := _tidy_title(said):
             await session.rename(title, only_from=provisional)
         await session.settle_usage()
     except LongboatError as error:
         logger.info("no title: %s", error.message)
+
+
+async def _ask_first(lineup: Lineup, request: ModelRequest) -> tuple[Model, str, Usage]:
+    """What the first model of the list that can be had says. Their failures are theirs alone: a title is no reason to
+    let prompts pass a model by."""
+    *others, last = lineup.rest()
+    for model in others:
+        try:
+            return model, *await _ask(model, request)
+        except ModelError as error:
+            if not is_made_good(error):
+                raise
+    return last, *await _ask(last, request)
+
+
+async def _ask(model: Model, request: ModelRequest) -> tuple[str, Usage]:
+    async with model.stream(request) as events:
+        return await _collect(events)
 
 
 async def _collect(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:

@@ -40,15 +40,17 @@ class Step:
         self._notice = notice
         self._repetition = RepetitionGuard()
 
-    async def take(self, request: ModelRequest) -> Finished:
-        """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use."""
+    async def take(self, request: ModelRequest, *, longest_wait_s: float | None = None) -> Finished:
+        """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use, or if the
+        provider asks for a longer wait than this."""
         failures = 0
         while True:
             try:
                 return await self._try(request)
             except ModelError as error:
                 failures += 1
-                if not error.retryable or self._backoff.gives_up(failures):
+                too_long = longest_wait_s is not None and (error.retry_after_s or 0) > longest_wait_s
+                if not error.retryable or too_long or self._backoff.gives_up(failures):
                     raise
                 self._withdraw()
                 wait_s = self._wait_s(failures, error)

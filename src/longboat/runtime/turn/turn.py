@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import msgspec
 
-from longboat.config.settings import RetrySection
 from longboat.core.history import calls_of, close_message, close_turn, for_model, not_begun, text_of
 from longboat.core.prompts import GO_ON, PLAN, SAY_SOMETHING, SUMMARIZE
 from longboat.core.stream import Draft
@@ -20,6 +19,7 @@ from longboat.models.protocol import Finished, Model, ModelRequest, StopReason
 from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
+from longboat.runtime.turn.failover import TurnModels
 from longboat.runtime.turn.limits import TurnLimits
 from longboat.runtime.turn.mcp_prompts import fill_in_prompt
 from longboat.runtime.turn.outbox import Notices, Outbox
@@ -82,7 +82,9 @@ class Turn:
         """The model ended without a word, and was asked once for more."""
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
-        self._retry = RetrySection()
+        self._models: TurnModels | None = None
+        self._added = ""
+        """What hooks added to the system prompt."""
         self._limits = TurnLimits(services, record, tell=self._notices.problem, flush=self._outbox.flush)
         self._tool_calls = ToolCalls(
             services,
@@ -175,16 +177,16 @@ class Turn:
     async def _steps(self) -> StopReason:
         if self._record.options.shell is not None:
             return await self._run_shell(self._record.options.shell)
-        model = await self._services.model(self._record.model, "large")
+        lineup = await self._services.lineup(self._record.model, "large")
         config = self._services.config()  # for all of the turn: a file that is being edited does not end it
-        self._retry = config.retry
         self._limits.begin(config.limits)
-        self._setup = await self._services.turn_setup(self._record, model)
+        self._models = TurnModels(lineup, config.retry, self._notices.problem)
+        self._setup = await self._services.turn_setup(self._record, self._models.current)
         for problem in self._setup.problems:
             self._notices.problem(problem)
         await self._read_history()
         if self._record.options.summarize:
-            return await self._sum_up(model)
+            return await self._sum_up()
         await self._fill_in()
         await self._add_notes()
         await self._resume_calls()
@@ -193,14 +195,33 @@ class Turn:
             await self._check_limits()
             await self._owner.drain_step(self.run_id)
             await self._announce_prompts()
-            if await self._make_room(model):
-                continue  # who wanted to steer meanwhile still can
-            await self._owner.send_step(self.run_id)
-            self._limits.add_step()
-            reason, calls = await self._step(model)
+            try:
+                if await self._make_room(self._model):
+                    continue  # who wanted to steer meanwhile still can
+                await self._owner.send_step(self.run_id)
+                self._limits.add_step()
+                reason, calls = await self._step(self._model)
+            except ModelError as error:
+                await self._fail_over(error)
+                continue
             if reason is not None and not self._ask_to_speak(reason) and not await self._send_back():
                 return reason
             await self._run_tools(calls)
+
+    @property
+    def _model(self) -> Model:
+        assert self._models is not None, "a turn finds its models first"
+        return self._models.current
+
+    async def _fail_over(self, error: ModelError) -> None:
+        """Another model continues the turn, from what the transcript has. Raises the error if none can."""
+        assert self._models is not None, "a model has failed"
+        model = self._models.take_over(error)
+        self._drop_draft()
+        self._summarizing = False
+        self._counted = (0, 0)  # it counts tokens in its own way
+        setup = await self._services.turn_setup(self._record, model)
+        self._setup = replace(setup, system=setup.system + self._added, form=self._setup.form)
 
     async def _read_history(self) -> None:
         """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
@@ -309,6 +330,7 @@ class Turn:
                 self._services, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
             )
             added = "".join(f"\n\n{text}" for text in said)
+            self._added += added
             self._setup = replace(self._setup, system=self._setup.system + added)
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
@@ -358,8 +380,10 @@ class Turn:
             schema=self._setup.form.schema if self._setup.form is not None and not self._summarizing else None,
             may_call=not self._summarizing,
         )
-        step = Step(model, self._draft, self._outbox, self._retry, self._notices.notice)
-        finished = await step.take(request)
+        assert self._models is not None, "a turn finds its models first"
+        step = Step(model, self._draft, self._outbox, self._models.retry, self._notices.notice)
+        finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
+        self._models.answered()
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
         self._owner.add_usage(self.run_id, f"{model.provider}/{model.name}", used, context=context)
@@ -404,7 +428,7 @@ class Turn:
         """Whether a summary could help: there is more than the prompt (or the last summary) itself."""
         return len(for_model(self._history, self._owner.summary_seq)) > 1
 
-    async def _sum_up(self, model: Model) -> StopReason:
+    async def _sum_up(self) -> StopReason:
         """A7: a summary on request is the whole turn, and its answer. What steers meanwhile runs after it (L10)."""
         self._history = [message for message in self._history if message.run_id != self.run_id or message.summary]
         if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
@@ -415,7 +439,11 @@ class Turn:
                     code="nothing_to_summarize",
                 )
             self._asked.forget()
-            await self._summarize(model, "Summarizing on request.")
+            while not self._summarized:
+                try:
+                    await self._summarize(self._model, "Summarizing on request.")
+                except ModelError as error:
+                    await self._fail_over(error)
         self._own = [self._history[-1]]
         return StopReason.END_TURN
 

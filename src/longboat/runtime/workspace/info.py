@@ -80,7 +80,8 @@ def _settings(config: Config, record: RunRecord) -> Iterator[str]:
     yield f"Allow rules: {_format_names(config.permissions.allow)}"
     yield f"Deny rules: {_format_names(config.permissions.deny)}"
     yield f"Providers configured: {_format_names(config.providers)}"
-    yield f"Roles: large {config.models.large or 'by key'}, small {config.models.small or 'by key'}"
+    large, small = (" or ".join(config.models.names(role)) or "by key" for role in ("large", "small"))
+    yield f"Roles: large {large}, small {small}"
     yield f"After a crash: {config.on_restart.value}"
     yield f"Hooks: {_format_names(config.hooks)}"
 

@@ -6,8 +6,10 @@ first use.
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -19,10 +21,12 @@ from longboat.config.load import FILE_NAME, load_config, user_config_file
 from longboat.config.settings import Config
 from longboat.config.trust import trusted_file
 from longboat.errors import ConfigInvalid
+from longboat.models.failover import Cooldowns, Lineup
 from longboat.models.fallback import advice_on
 from longboat.models.protocol import Model, ModelRole
+from longboat.runtime.clock import as_text
 from longboat.tasks import Tasks
-from longboat.wire.listings import ModelInfo, ModelPage
+from longboat.wire.listings import ModelCooldown, ModelInfo, ModelPage
 
 if TYPE_CHECKING:
     from longboat.models.local.model import LocalModels
@@ -47,9 +51,11 @@ class ModelPool:
         """As they were read with the directory's configuration."""
         self._files: dict[Path, tuple[str, ...]] = {}
         self._listeners: dict[Path, Listener] = {}
-        self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Model]] = {}
+        self._found: dict[tuple[Path, str | None, ModelRole], tuple[Config, Lineup]] = {}
         """Models that need no look on another thread, as long as the configuration is the same object."""
         self._registries: dict[bytes, Registry] = {}
+        self._cooldowns: defaultdict[bytes, Cooldowns] = defaultdict(Cooldowns)
+        """Of each registry: with another key or address, a provider may work again at once."""
         self._used: dict[Path, bytes] = {}
         """Which registry each directory has its models from."""
         self._closing = Tasks()
@@ -114,19 +120,21 @@ class ModelPool:
             listener()
         return now
 
-    async def model(self, directory: Path, name: str | None, role: ModelRole) -> Model:
+    async def lineup(self, directory: Path, name: str | None, role: ModelRole) -> Lineup:
+        """The model of that name, or those of that role in order of preference."""
         if self._source is not None:
-            return self._source.resolve(name, role)
+            return Lineup((self._source.resolve(name, role),))
         found = self._found.get((directory, name, role))
         if found is not None and found[0] is self.config(directory):
             return found[1]
         async with self._resolving:
             config, credentials = self.config(directory), self._credentials[directory]
-            key = msgspec.json.encode(config) + credentials.digest.encode()
+            key = _key_of(config, credentials)
             self._turn_to(directory, key)
-            model = await asyncio.to_thread(self._resolve, config, credentials, key, name, role)
-            self._found[directory, name, role] = (config, model)
-        return model
+            models = await asyncio.to_thread(self._resolve, config, credentials, key, name, role)
+            lineup = Lineup(models, self._cooldowns[key])
+            self._found[directory, name, role] = (config, lineup)
+        return lineup
 
     async def offered(self, directory: Path) -> ModelPage:
         """What a prompt in this directory can name."""
@@ -142,10 +150,14 @@ class ModelPool:
 
         registry = Registry(config, os.environ, data_dir=self._data_dir, credentials=credentials)
         overview = registry.describe()
+        cooldowns = self._cooldowns[_key_of(config, credentials)]
         return ModelPage(
             items=registry.models(),
-            large=overview.large,
-            small=overview.small,
+            large=_first(overview.large_list, cooldowns),
+            small=_first(overview.small_list, cooldowns),
+            large_list=overview.large_list,
+            small_list=overview.small_list,
+            cooldowns=tuple(_describe_cooldowns((*overview.large_list, *overview.small_list), cooldowns)),
             problem=overview.problem,
             advice=overview.advice,
         )
@@ -164,10 +176,11 @@ class ModelPool:
         if before in self._registries and before not in self._used.values():
             # Beside the run that happens to be first after an edit: it neither waits for this nor fails with it.
             self._closing.spawn(self._registries.pop(before).retire(), name="retire models")
+            self._cooldowns.pop(before, None)
 
     def _resolve(
         self, config: Config, credentials: Credentials, key: bytes, name: str | None, role: ModelRole
-    ) -> Model:
+    ) -> tuple[Model, ...]:
         from longboat.models.local.model import LocalModels
         from longboat.models.registry import Registry
 
@@ -177,7 +190,23 @@ class ModelPool:
             self._registries[key] = Registry(
                 config, os.environ, data_dir=self._data_dir, credentials=credentials, local_models=self._local
             )
-        return self._registries[key].resolve(name, role)
+        return self._registries[key].line_up(name, role)
+
+
+def _key_of(config: Config, credentials: Credentials) -> bytes:
+    return msgspec.json.encode(config) + credentials.digest.encode()
+
+
+def _first(names: Sequence[str], cooldowns: Cooldowns) -> str | None:
+    """The one that answers now."""
+    return min(names, key=cooldowns.left_s, default=None)
+
+
+def _describe_cooldowns(names: Iterable[str], cooldowns: Cooldowns) -> Iterator[ModelCooldown]:
+    for name in dict.fromkeys(names):
+        if (cooldown := cooldowns.of(name)) is not None:
+            until = as_text(datetime.fromtimestamp(cooldown.until, UTC))
+            yield ModelCooldown(name=name, until=until, why=cooldown.why)
 
 
 def _load(directory: Path) -> tuple[Config | ConfigInvalid, Credentials]:

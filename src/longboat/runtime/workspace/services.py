@@ -15,6 +15,7 @@ from longboat.config.rules import remember, rules_file
 from longboat.config.settings import Config, Settings
 from longboat.context.library import Command
 from longboat.errors import ConfigInvalid, ModelError
+from longboat.models.failover import Lineup
 from longboat.models.protocol import Model, ModelRole
 from longboat.permissions.verdict import RuleInvalid, Rules
 from longboat.runtime.archive.archive import Archive
@@ -91,11 +92,14 @@ class Services:
         return self.models.config(self.directory)
 
     async def model(self, name: str | None, role: ModelRole) -> Model:
+        return (await self.lineup(name, role)).first()
+
+    async def lineup(self, name: str | None, role: ModelRole) -> Lineup:
         if not self.directory.is_dir():
             raise ModelError(
                 f"{self.directory} no longer exists.", title="The directory no longer exists", code="directory_gone"
             )
-        return await self.models.model(self.directory, name, role)
+        return await self.models.lineup(self.directory, name, role)
 
     async def model_of(self, command: Command) -> str | None:
         """The model that a command asks for, by its name."""

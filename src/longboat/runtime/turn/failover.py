@@ -1,0 +1,66 @@
+"""The model of a turn, and the ones that take over where it fails.
+
+Owns which model the turn uses now. A turn that was taken over stays with the new model: going back in the middle would
+lose the provider's cache and the model's own reasoning a second time.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from longboat.config.settings import RetrySection
+from longboat.errors import ModelError
+from longboat.models.failover import Lineup, is_made_good, name_of
+from longboat.models.protocol import Model
+
+
+class TurnModels:
+    def __init__(self, lineup: Lineup, retry: RetrySection, tell: Callable[[str], None]) -> None:
+        """`tell` tells people who answers instead of whom."""
+        self._lineup = lineup
+        self._retry = retry
+        self._tell = tell
+        self._tried: list[Model] = []
+        self.current = lineup.first()
+        preferred = lineup.models[0]
+        cooldown = lineup.cooldowns.of(name_of(preferred))
+        if self.current is not preferred and cooldown is not None:
+            tell(f"Using {name_of(self.current)}: {name_of(preferred)} is unavailable ({cooldown.why}).")
+
+    @property
+    def _others(self) -> list[Model]:
+        return self._lineup.rest((*self._tried, self.current))
+
+    @property
+    def retry(self) -> RetrySection:
+        """How often the current model is tried: once if it has not answered since it failed and another one can."""
+        on_trial = self._lineup.cooldowns.has_failed(self.current) and self._others
+        return msgspec.structs.replace(self._retry, attempts=1) if on_trial else self._retry
+
+    @property
+    def longest_wait_s(self) -> float | None:
+        """A provider that asks for a longer wait is not waited for, if another model can answer."""
+        return self._retry.max_s if self._others else None
+
+    def answered(self) -> None:
+        self._tried.clear()
+        if self._lineup.cooldowns.end(self.current):
+            self._tell(f"{name_of(self.current)} answers again.")
+
+    def take_over(self, error: ModelError) -> Model:
+        """The model that continues after this error of the current one. Raises the error if none can."""
+        if not is_made_good(error):
+            raise error
+        failed, others = self.current, self._others
+        if len(self._lineup.models) > 1:
+            self._lineup.cooldowns.begin(failed, error)
+        if not others:
+            raise error
+        self._tried.append(failed)
+        self.current = others[0]
+        minutes = max(1, round(self._lineup.cooldowns.left_s(name_of(failed)) / 60))
+        self._tell(
+            f"{name_of(failed)}: {error.title}. Continuing with {name_of(self.current)}. New prompts try the first one "
+            f"again in {minutes} min."
+        )
+        return self.current
