@@ -25,11 +25,12 @@ MAX_CALLS = 6
 """In one step."""
 
 FORM = """\
-Each of your replies is one JSON object. To use tools, reply
-{"thought": "what is to do next, in one sentence", "calls": [{"tool": "NAME", "args": {...}}]}
-and the next message brings the results. Put calls that do not depend on each other into one reply. Reply
-{"thought": "why nothing is left to do, in one sentence", "answer": "what you tell the user"}
-when the task is done and checked, or when no tool is needed.
+Each of your replies is one JSON object: a short thought about what comes next, and then either calls of tools or your \
+answer.
+{"thought": "I must read the file before I change it.", "calls": [{"tool": "view", "args": {"path": "src/app.py"}}]}
+{"thought": "The change is made and the tests pass.", "answer": "I changed ..."}
+The next message brings the results of your calls. Put calls that do not depend on each other into one reply. Answer \
+only when the task is done and checked, or when no tool is needed. What you have not read with a tool you do not know.
 Tools:
 """
 
