@@ -9,7 +9,7 @@ an answer at once, a small model claims to be done. Several calls go into one st
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,17 +20,19 @@ from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
 from longboat.wire.models import Message, ReasoningPart
+from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
 """In one step."""
 
 FORM = """\
 Each of your replies is one JSON object: a short thought about what comes next, and then either calls of tools or your \
-answer.
-{"thought": "I must read the file before I change it.", "calls": [{"tool": "view", "args": {"path": "src/app.py"}}]}
-{"thought": "The change is made and the tests pass.", "answer": "I changed ..."}
-The next message brings the results of your calls. Put calls that do not depend on each other into one reply. Answer \
-only when the task is done and checked, or when no tool is needed. What you have not read with a tool you do not know.
+final answer.
+{"thought": "I look at what is here.", "calls": [EXAMPLE]}
+{"thought": "...", "answer": "..."}
+The next message brings the results of your calls. Put calls that do not depend on each other into one reply. What you \
+have not read with a tool you do not know. Make changes with tools: an answer changes nothing. Answer only when the task \
+is done and checked, or when no tool is needed.
 Tools:
 """
 
@@ -55,12 +57,20 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
     """The step as a form. `openai_schema`: the server takes the schema as OpenAI's does."""
     return replace(
         request,
-        system=f"{request.system}\n\n{FORM}{describe_tools(request.tools)}",
+        system=f"{request.system}\n\n{FORM.replace('EXAMPLE', _example(request.tools))}{describe_tools(request.tools)}",
         messages=spoken(request.messages, write_step),
         schema=_schema(request),
         openai_schema=openai_schema,
         tools=(),
     )
+
+
+def _example(tools: Sequence[ToolSpec]) -> str:
+    """A call that does no harm: small models copy it."""
+    for tool in tools:
+        if tool.traits.effect is Effect.READS and not tool.schema.get("required"):
+            return json.dumps({"tool": tool.name, "args": {}})
+    return '{"tool": "NAME", "args": {...}}'
 
 
 def write_step(message: Message) -> str:
