@@ -31,8 +31,8 @@ final answer.
 {"thought": "I look at what is here.", "calls": [EXAMPLE]}
 {"thought": "...", "answer": "..."}
 The next message brings the results of your calls. Put calls that do not depend on each other into one reply. What you \
-have not read with a tool you do not know. Make changes with tools: an answer changes nothing. Answer only when the task \
-is done and checked, or when no tool is needed.
+have not read with a tool you do not know. Make changes with tools: an answer changes nothing. Answer only when the \
+task is done and checked, or when no tool is needed.
 Tools:
 """
 
