@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from crash import RESUME, restarted
 from inboxes import follow_inbox
-from running_app import RunningApp, launch, settings_in
+from running_app import TITLES_OFF, RunningApp, launch, settings_in
 from scenario import Parts, call, open_scenario
 
 from longboat.errors import AlreadyAnswered, ModelError
@@ -215,6 +216,31 @@ async def test_what_waits_is_recounted_from_the_asks_of_a_damaged_or_restored_st
             await running.app.inbox.prune()
             mirror = await ann.until(lambda mirror: [item.kind for item in mirror.items] == [InboxKind.PERMISSION])
             assert mirror.waiting == 1
+
+
+@pytest.mark.parametrize("ask", [TOUCH, ASK], ids=["permission", "question"])
+@pytest.mark.parametrize("config", [TITLES_OFF, RESUME], ids=["interrupt", "resume"])
+async def test_after_a_kill_the_counts_are_those_of_what_still_waits(tmp_path: Path, config: str, ask: Any) -> None:
+    async with launch(tmp_path, ScriptedModel([[Say("ok")], [ask]]), config=config) as running:
+        await ended_runs(running, 1)
+        async with follow_inbox(running.app) as ann:
+            await running.submit("ask", "r1")
+            before = await ann.until(lambda mirror: mirror.waiting == 1)
+            asked = before.items[0]
+        async with (
+            restarted(running, ScriptedModel([[Say("ok")]]), config=config) as again,
+            follow_inbox(again.app) as ben,
+        ):
+            if config == RESUME:
+                assert (ben.mirror.items[0].id, ben.mirror.waiting, ben.mirror.unseen) == (asked.id, 1, 1)
+            else:
+                mirror = await ben.until(lambda mirror: mirror.unseen == 2)
+                assert (mirror.waiting, mirror.items[0].outcome) == (0, Outcome.INTERRUPTED)
+            page = await inbox(again.app)
+            assert page.items == tuple(ben.mirror.items)
+            assert page.waiting == sum(item.kind.waits for item in page.items)
+            await again.workspace.cancel_session(again.session_id)
+            await ben.until(lambda mirror: mirror.waiting == 0)
 
 
 async def test_a_session_that_is_renamed_is_updated_and_one_that_is_deleted_is_removed(tmp_path: Path) -> None:

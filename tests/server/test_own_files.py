@@ -63,6 +63,8 @@ async def test_a_workspace_that_holds_them_does_not_show_them(
         call("view", path="hard"),
         call("view", path="soft"),
         call("view", path="{config}/credentials.json"),
+        call("view", path="{config}/credentials.new"),
+        call("bash", command="cat {config}/credentials.*"),
         call("edit", path="hard", old_text="the", new_text="a"),
         call("grep", pattern="token", path="."),
         call("grep", pattern="token", path="hard"),
@@ -101,6 +103,7 @@ async def test_no_name_of_theirs_helps_even_where_all_was_approved(
             path.write_text(SECRET)
         keys = home / "longboat" / "credentials.json"
         store_key(keys, "anthropic", kind="anthropic", base_url=None, api_key=SECRET)
+        keys.with_suffix(".new").write_text(SECRET)  # as a kill in the midst of the next change leaves it
         (project / "hard").hardlink_to(data / "token")
         (project / "soft").symlink_to(data / "token")
         (home / "secret").hardlink_to(data / "token")

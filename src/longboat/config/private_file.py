@@ -24,10 +24,15 @@ def locked(file: Path) -> Iterator[None]:
 
 def write(file: Path, content: str) -> None:
     """Write atomically, readable only by the owner. Call it with the file locked."""
-    fresh = file.with_suffix(".new")
+    fresh = new_file(file)
     fresh.unlink(missing_ok=True)  # one that was left behind may be readable for others
     with open(fresh, "w", encoding="utf-8", opener=opener) as opened:
         opened.write(content)
         opened.flush()
         os.fsync(opened.fileno())
     os.replace(fresh, file)
+
+
+def new_file(file: Path) -> Path:
+    """What is to replace the file. A kill may leave it behind."""
+    return file.with_suffix(".new")

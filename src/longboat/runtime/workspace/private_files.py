@@ -11,6 +11,7 @@ from pathlib import Path
 
 from longboat.config.credentials import credentials_file
 from longboat.config.load import FILE_NAME, user_config_file
+from longboat.config.private_file import new_file
 from longboat.config.settings import Settings
 
 _NOT_SECRET = frozenset({"lock", "server.log", "web-port"})
@@ -27,13 +28,19 @@ def private_rules(directory: Path, settings: Settings) -> tuple[str, ...]:
         if real.is_relative_to(directory):
             patterns.append(str(real.relative_to(directory) / inside))
     patterns += [str(path) for path in _secrets(data)]
-    patterns += [f"{os.path.realpath(data / 'logins')}/**", os.path.realpath(credentials_file(config / FILE_NAME))]
+    patterns += [f"{os.path.realpath(data / 'logins')}/**", *map(os.path.realpath, _key_files())]
     return tuple(f"{tool}({pattern})" for pattern in dict.fromkeys(patterns) for tool in ("view", "edit"))
 
 
 def _secrets(data: Path) -> Iterator[Path]:
     real = Path(os.path.realpath(data))
     return (real / name for name in ("token", "push-key.pem", "longboat.db", "longboat.db-wal", "search.db"))
+
+
+def _key_files() -> tuple[Path, Path]:
+    """The stored keys, and what a kill may leave of a file that was to replace them."""
+    file = credentials_file(_config_dir() / FILE_NAME)
+    return file, new_file(file)
 
 
 def _config_dir() -> Path:
@@ -58,7 +65,7 @@ class PrivateFiles:
 
     def _paths(self) -> Iterator[str]:
         yield str(self._data)
-        yield str(credentials_file(_config_dir() / FILE_NAME))
+        yield from map(str, _key_files())
         yield from (path for path in _entries(self._data) if os.path.basename(path) not in _NOT_SECRET)
         for place in (self._data / "logins", self._runtime):
             for top, _, names in os.walk(place):
