@@ -22,7 +22,7 @@ def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str
     before = review(directory, environ=environ, user_dir=user_dir)
     content = file.read_bytes() if file.exists() else b""
     if content and hashlib.sha256(content).hexdigest() != before.digest:
-        raise ConfigInvalid(f"{file} is being changed right now, so nothing was added to it.")
+        raise ConfigInvalid(f"{file} is being changed right now: could not add {', '.join(rules)}. Add it by hand.")
     changed = with_rules(file, content.decode("utf-8-sig") or EMPTY, rules)
     if before.standing in (Standing.TRUSTED, Standing.HARMLESS):
         trusted = trusted_file(user_config_file(environ, user_dir))

@@ -125,7 +125,10 @@ def check_keys(subscription: PushSubscription) -> None:
     except ValueError:
         usable = False
     if not usable:
-        raise BadInput("The keys are not those of a push subscription: p256dh, auth.", code="bad_push_keys")
+        raise BadInput(
+            "These are not the keys of a push subscription. Send p256dh and auth as the browser returns them.",
+            code="bad_push_keys",
+        )
 
 
 def encrypt(text: PushText, subscription: PushSubscription) -> bytes:

@@ -107,7 +107,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     except RecursionError:
         size = MAX_SCHEMA + 1
     if size > MAX_SCHEMA:
-        raise BadInput(f"The schema is larger than {MAX_SCHEMA >> 10} KB.", code="bad_schema")
+        raise BadInput(f"The schema is larger than {MAX_SCHEMA >> 10} KB. Send a smaller one.", code="bad_schema")
     compiled(schema)
 
 

@@ -139,8 +139,8 @@ class Services:
         return apply_options(await self._warned(setup, record), record.options, model)
 
     async def _warned(self, setup: TurnSetup, record: RunRecord) -> TurnSetup:
-        """A permission names the box. Who allowed all beforehand sees none, and is told at the start if there is no box
-        or only the lesser one."""
+        """A permission request names the sandbox. A run that was allowed everything beforehand has none: a notice
+        at its start says if there is no sandbox, or only the weaker one."""
         runs_commands = any(tool.spec.traits.effect is Effect.RUNS for tool in setup.tools.values())
         if record.approve is not Approve.ALL or record.run.parent_run_id is not None or not runs_commands:
             return setup

@@ -316,7 +316,7 @@ class WorkspaceTools:
         raise JobNotFound(job_id)
 
     def sandbox(self, config: Config) -> SandboxPolicy:
-        """How the commands of this workspace are boxed in."""
+        """How the commands of this workspace are sandboxed."""
         return SandboxPolicy(
             mode=SandboxMode(config.sandbox),
             workspace=self._directory,

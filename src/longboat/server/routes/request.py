@@ -127,7 +127,9 @@ def _hung_up() -> Iterator[None]:
     try:
         yield
     except InternalServerException:
-        raise BadInput("The connection closed before the whole body arrived.", code="body_incomplete") from None
+        raise BadInput(
+            "The connection closed before the whole body arrived. Send it again.", code="body_incomplete"
+        ) from None
 
 
 def _check_type(content_type: str) -> None:

@@ -98,8 +98,8 @@ class BashTool:
             else await asyncio.to_thread(_resolve_cwd, context.directory, asked.cwd)
         )
         wall = await self._find_wall(context.directory)
-        boxed = await self._box(asked.command, context.environ, NONE_DENIED)
-        plain = _need(asked, directory, context.directory, boxed, has_wall=wall is not None)
+        sandboxed = await self._sandboxed(asked.command, context.environ, NONE_DENIED)
+        plain = _need(asked, directory, context.directory, sandboxed, has_wall=wall is not None)
         need = await asyncio.to_thread(look_up, plain, directory, context.directory)
         allowed = await context.permit(need)
         denied = await _denied(context)
@@ -108,18 +108,18 @@ class BashTool:
             return await self._see_through(launch, asked, call.session_id, context, _read_only)
         await asyncio.to_thread(_check_unchanged, plain, need, directory, asked.cwd, context.directory)
         if denied != NONE_DENIED:
-            boxed = await self._box(asked.command, context.environ, denied)
+            sandboxed = await self._sandboxed(asked.command, context.environ, denied)
         launch = Launch(
             command=asked.command,
-            argv=boxed.argv,
+            argv=sandboxed.argv,
             directory=directory,
-            environ={**context.environ, **QUIET, **_git_settings(context.environ), **boxed.environ},
-            fence=boxed.fence,
+            environ={**context.environ, **QUIET, **_git_settings(context.environ), **sandboxed.environ},
+            fence=sandboxed.fence,
             timeout_s=asked.timeout_s,
         )
-        return await self._see_through(launch, asked, call.session_id, context, boxed.hint)
+        return await self._see_through(launch, asked, call.session_id, context, sandboxed.hint)
 
-    async def _box(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> SandboxedCommand:
+    async def _sandboxed(self, command: str, environ: Mapping[str, str], denied: DeniedFiles) -> SandboxedCommand:
         argv = _shell(command, environ)
         return SandboxedCommand(argv=argv) if self._sandbox is None else await wrap_command(argv, self._sandbox, denied)
 
@@ -136,13 +136,13 @@ class BashTool:
         temp = self._jobs.scratch / "walled"
         environ = walled_environ(context.environ, workspace=context.directory, temp=temp)
         argv = _shell(asked.command, environ)
-        boxed = await wall.around(argv, denied) if wall is not None else SandboxedCommand(argv=argv)
+        sandboxed = await wall.around(argv, denied) if wall is not None else SandboxedCommand(argv=argv)
         return Launch(
             command=asked.command,
-            argv=boxed.argv,
+            argv=sandboxed.argv,
             directory=directory,
             environ={**environ, **QUIET, **_git_settings({}), "GIT_NO_LAZY_FETCH": "1"},  # there is no network
-            fence=boxed.fence,
+            fence=sandboxed.fence,
             timeout_s=asked.timeout_s,
             temp=temp,
         )
@@ -194,13 +194,13 @@ def _check_unchanged(plain: Need, permitted: Need, directory: Path, cwd: str | N
         raise ToolError(_REPLACED)
 
 
-def _need(asked: Input, directory: Path, workspace: Path, boxed: SandboxedCommand, *, has_wall: bool) -> Need:
+def _need(asked: Input, directory: Path, workspace: Path, sandboxed: SandboxedCommand, *, has_wall: bool) -> Need:
     command = asked.command
     first, *more = command.strip().splitlines()
     title = f"Run {first[:200]}{' …' if more or len(first) > 200 else ''}"
     notes = [f"in {directory}"] if directory != workspace else []
-    notes += [f"in a {boxed.box}"] if boxed.box is not None else []
-    notes += [boxed.note] if boxed.note else []
+    notes += [f"in a {sandboxed.sandbox}"] if sandboxed.sandbox is not None else []
+    notes += [sandboxed.note] if sandboxed.note else []
     detail = f"{command}\n\n({'; '.join(notes)})" if notes else command
     return Need(
         tool="bash",

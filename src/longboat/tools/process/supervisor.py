@@ -43,8 +43,8 @@ STEP_BYTES = 8
 """Of a program for the kernel's filter."""
 LANDLOCK_RESTRICT_SELF = 446
 KEPT_BY_ROOT = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "FSETID": 4, "SETGID": 6, "SETUID": 7}
-"""To own and to change files, and to become another user. With the other capabilities root gets out of every box: it
-mounts, and reads the memory and the environment of who is outside."""
+"""To own and to change files, and to become another user. With the other capabilities, root can leave every
+sandbox: it can mount, and read the memory and the environment of processes outside."""
 CAPABILITIES = 64
 RESTORED = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD]
 """Signals that Python ignores, or we do, and that a command does not expect to be ignored."""

@@ -26,11 +26,11 @@ from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
 
 class SandboxMode(StrEnum):
     OFF = "off"
-    """No box."""
+    """No sandbox."""
     AUTO = "auto"
-    """A box where the system has one."""
+    """A sandbox where the system has one."""
     REQUIRED = "required"
-    """A box, or the command is refused."""
+    """A sandbox, or the command is refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class FoundSandbox:
     temp: str
     """Where a command finds it."""
     lack: str = ""
-    """Why this is not the better box; empty if it is."""
+    """Why this is not the better sandbox; empty if it is."""
 
     def __str__(self) -> str:
         return f"{self.name} sandbox: {self.network}"
@@ -67,7 +67,7 @@ class SandboxedCommand:
     """What to run and in which sandbox; if there is none despite the policy, why."""
 
     argv: tuple[str, ...]
-    box: FoundSandbox | None = None
+    sandbox: FoundSandbox | None = None
     fence: landlock.Ruleset | None = None
     """To be put around the command when it is started."""
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -76,9 +76,9 @@ class SandboxedCommand:
 
     def hint(self, failed: bool) -> str:
         """The note about the sandbox for a command that failed."""
-        if self.box is None or not failed:
+        if self.sandbox is None or not failed:
             return ""
-        return f". It ran in a {self.box}; it can write only to the workspace and {self.box.temp}"
+        return f". It ran in a {self.sandbox}; it can write only to the workspace and {self.sandbox.temp}"
 
 
 async def wrap_command(
@@ -88,17 +88,19 @@ async def wrap_command(
     closed inside of bubblewrap; Landlock cannot close a part of what may be written."""
     if policy.mode is SandboxMode.OFF:
         return SandboxedCommand(argv=argv)
-    box = await find_sandbox(policy)
-    if isinstance(box, str):
+    sandbox = await find_sandbox(policy)
+    if isinstance(sandbox, str):
         if policy.mode is SandboxMode.REQUIRED:
             raise ToolError(
-                f"Commands must run in a sandbox here, but there is none: {box}. "
+                f"Commands must run in a sandbox here, but there is none: {sandbox}. "
                 "Tell the user to install bubblewrap, or to set the sandbox to `auto` or `off`."
             )
-        return SandboxedCommand(argv=argv, note=f"not sandboxed: {box}")
+        return SandboxedCommand(argv=argv, note=f"not sandboxed: {sandbox}")
     policy.temp.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if box is BUBBLEWRAP:
-        return SandboxedCommand(argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), box=box)
+    if sandbox is BUBBLEWRAP:
+        return SandboxedCommand(
+            argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), sandbox=sandbox
+        )
     fence = landlock.Fence(
         version=landlock.version(),
         writable=(policy.workspace, policy.temp),
@@ -107,43 +109,45 @@ async def wrap_command(
     )
     ruleset = await asyncio.to_thread(landlock.Ruleset, fence)
     temp = str(policy.temp)
-    return SandboxedCommand(argv=argv, box=box, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp})
+    return SandboxedCommand(
+        argv=argv, sandbox=sandbox, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp}
+    )
 
 
 async def find_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
-    """The box that the policy's commands get, or why there is none."""
+    """The sandbox that the policy's commands get, or why there is none."""
     return await asyncio.to_thread(examine_sandbox, policy)
 
 
 def examine_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
-    """As `find`; takes a moment when it is first asked."""
+    """The same, blocking; the first call takes a moment."""
     lack = bubblewrap_lacks(shutil.which("bwrap"))
     if not lack:
         return BUBBLEWRAP
     problem = _unfit(policy, landlock.version())
-    return f"{lack}; {problem}" if problem else _landlock_box(landlock.version(), lack)
+    return f"{lack}; {problem}" if problem else _landlock_sandbox(landlock.version(), lack)
 
 
 async def sandbox_warning(policy: SandboxPolicy) -> str:
-    """What to tell before commands run that nobody is asked about: that the box is not the one wished for."""
+    """What to tell people before commands run without a request: that there is no sandbox, or only the weaker one."""
     if policy.mode is SandboxMode.OFF:
         return ""
-    box = await find_sandbox(policy)
-    if isinstance(box, str):
-        return f"Commands run without a sandbox: {box}." if policy.mode is SandboxMode.AUTO else ""
-    return f"Commands run in the {box} ({box.lack})." if box.lack else ""
+    sandbox = await find_sandbox(policy)
+    if isinstance(sandbox, str):
+        return f"Commands run without a sandbox: {sandbox}." if policy.mode is SandboxMode.AUTO else ""
+    return f"Commands run in the {sandbox} ({sandbox.lack})." if sandbox.lack else ""
 
 
 async def describe_sandbox(policy: SandboxPolicy) -> str:
     """The mode and what comes of it on this system."""
     if policy.mode is SandboxMode.OFF:
         return policy.mode.value
-    box = await find_sandbox(policy)
+    sandbox = await find_sandbox(policy)
     without = "commands are refused" if policy.mode is SandboxMode.REQUIRED else "commands run without one"
-    return f"{policy.mode.value}; {f'{without}: {box}' if isinstance(box, str) else f'in a {box}'}"
+    return f"{policy.mode.value}; {f'{without}: {sandbox}' if isinstance(sandbox, str) else f'in a {sandbox}'}"
 
 
-def _landlock_box(version: int, lack: str) -> FoundSandbox:
+def _landlock_sandbox(version: int, lack: str) -> FoundSandbox:
     if seccomp.without_sockets():
         network = "no network and no sockets"
     elif version < landlock.CAN_TCP:
@@ -174,7 +178,7 @@ def _unfit(policy: SandboxPolicy, version: int) -> str:
 _NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
 # Others have no capabilities to begin with.
 _POWERS = ("--cap-drop", "ALL", *(word for name in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}")))
-# Who owns these files may write them without any capability, and so set what the kernel runs outside of the box.
+# Who owns these files may write them without any capability, and so set what the kernel runs outside of the sandbox.
 _KERNEL = tuple(
     word for name in ("sys", "irq", "bus", "fs", "sysrq-trigger") for word in ("--ro-bind-try", *2 * (f"/proc/{name}",))
 )
@@ -186,7 +190,7 @@ def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
     # The order counts: a later mount covers an earlier one, and the workspace may lie in /tmp.
     walls = [*bubblewrap_start(), "--bind", temp, "/tmp", "--bind", workspace, workspace]
     for name in READ_ONLY_IN_SANDBOX:
-        # What is run by people outside of the box, or says what the agent may do, is not written from inside.
+        # What is run by people outside of the sandbox, or says what the agent may do, is not written from inside.
         real = (policy.workspace / name).resolve()
         if real.exists() and real.is_relative_to(policy.workspace):
             walls += ["--ro-bind", str(real), str(real)]
@@ -198,8 +202,12 @@ def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
 def bubblewrap_masks(paths: Iterable[Path]) -> list[str]:
     """What closes these paths: a directory is empty inside, and a file cannot be opened."""
     masks: list[str] = []
-    for path in paths:
+    emptied: set[Path] = set()
+    for path in sorted(paths):
+        if not emptied.isdisjoint(path.parents):
+            continue  # already gone, and nothing can be mounted in there any more
         if path.is_dir():
+            emptied.add(path)
             masks += ["--tmpfs", str(path), "--remount-ro", str(path)]
         elif path.exists():
             masks += ["--ro-bind", os.devnull, str(path)]  # mounted so that devices cannot be opened
@@ -213,7 +221,7 @@ def bubblewrap_start() -> tuple[str, ...]:
 
 @cache
 def bubblewrap_lacks(bwrap: str | None) -> str:
-    """What is wrong with the box on this system; empty if it works. Containers often forbid namespaces."""
+    """What is wrong with the sandbox on this system; empty if it works. Containers often forbid namespaces."""
     if bwrap is None:
         return "bubblewrap (`bwrap`) is not installed"
     try:
