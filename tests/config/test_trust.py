@@ -337,14 +337,14 @@ async def test_a_running_server_notices_trust_and_its_loss_without_a_restart(tmp
     user = Path(os.environ["XDG_CONFIG_HOME"]) / "longboat" / "longboat.json"
     file = tmp_path / "longboat.json"
     file.write_text(json.dumps({"providers": {"evil": THIEF}}))
-    async with ModelPool(tmp_path) as desk:
+    async with ModelPool(tmp_path) as pool:
         with pytest.raises(ProjectNotTrusted):
-            desk.config(tmp_path)
+            pool.config(tmp_path)
         record(trusted_file(user), tmp_path, review(tmp_path, environ=os.environ, user_dir=Path.home()).digest)
-        assert desk.config(tmp_path).providers["evil"].base_url == "http://thief"
+        assert pool.config(tmp_path).providers["evil"].base_url == "http://thief"
         forget(trusted_file(user), tmp_path)
         with pytest.raises(ProjectNotTrusted):
-            desk.config(tmp_path)
+            pool.config(tmp_path)
 
 
 def test_what_a_project_denies_needs_no_trust(clone: Clone) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from running_app import RunningApp, configure, launch, watch
-from tui_deck import aboard, harbour
+from tui_driver import local_server, open_tui
 
 from longboat.errors import ConfigInvalid
 from longboat.runtime.workspace import config_watcher
@@ -148,13 +148,13 @@ async def test_nobody_looks_once_the_last_stream_is_gone_and_who_comes_back_hear
 async def test_the_terminal_app_shows_who_answers_since_the_change(tmp_path: Path) -> None:
     """F2; http.md: config_changed. A broken file tells its problem, a mended one the model."""
     configure(providers={"box": PROVIDER}, models={"large": "box/one", "small": "box/one"})
-    port = harbour(tmp_path, None)
+    server = local_server(tmp_path, None)
     file = tmp_path / "project" / "longboat.json"
-    async with port.serving(), aboard(port) as deck:
-        await deck.until(lambda: deck.screen.split()[-1] == "one")
+    async with server.serving(), open_tui(server) as tui:
+        await tui.until(lambda: tui.screen.split()[-1] == "one")
         file.write_text('{"models": {"large": "box/three"}}')
-        await deck.until(lambda: deck.screen.split()[-1] == "three")
+        await tui.until(lambda: tui.screen.split()[-1] == "three")
         file.write_text("{ oh")
-        await deck.until(lambda: "No model available" in deck.screen and deck.screen.split()[-1] == "Idle")
+        await tui.until(lambda: "No model available" in tui.screen and tui.screen.split()[-1] == "Idle")
         file.write_text('{"models": {"large": "box/one"}}')
-        await deck.until(lambda: deck.screen.split()[-1] == "one")
+        await tui.until(lambda: tui.screen.split()[-1] == "one")

@@ -7,7 +7,7 @@ import new_tool
 import pytest
 from new_tool.stamp import StampTool
 from scenario import Scene, call, open_scenario
-from tui_deck import aboard, harbour
+from tui_driver import local_server, open_tui
 
 from longboat.cli.activity import Activity
 from longboat.core.tool import ToolSpec
@@ -181,15 +181,15 @@ async def test_the_terminal_app_draws_by_traits(tmp_path: Path) -> None:
         [CallTool("stamp", {"text": "DRAFT", "place": "a.txt"})],
         [Say("done")],
     ]
-    port = harbour(tmp_path, ScriptedModel(steps))
+    server = local_server(tmp_path, ScriptedModel(steps))
     async with (
-        port.serving(tools=[StampTool(), quiet, plain]) as port,
-        aboard(port, approve=Approve.ALL) as deck,
+        server.serving(tools=[StampTool(), quiet, plain]) as server,
+        open_tui(server, approve=Approve.ALL) as tui,
     ):
-        (Path(port.project) / "a.txt").write_text("hello\n")
-        await deck.say("work")
-        await deck.until(lambda: deck.idle and deck.answers == ["done"])
-        shown = [deck.text_of(card).splitlines() for card in deck.cards]
+        (Path(server.project) / "a.txt").write_text("hello\n")
+        await tui.say("work")
+        await tui.until(lambda: tui.idle and tui.answers == ["done"])
+        shown = [tui.text_of(card).splitlines() for card in tui.cards]
         assert shown[0] == ["✓ quiet here", "9 lines"]
         assert (shown[1][0], shown[1][-1]) == ("✓ plain there", "row 8")
         assert shown[3][0] == "✓ stamp a.txt"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import terminal_attacks
 from textual.widgets import OptionList, Static
-from tui_deck import Deck, Harbour, aboard, harbour
+from tui_driver import LocalServer, TuiDriver, local_server, open_tui
 from tui_stage import Stage, a_permission, a_question, drawn, picture
 
 import hostile
@@ -45,120 +45,120 @@ DANGEROUS = a_permission(
 )
 
 
-async def postponed(deck: Deck, dialog: type) -> None:
+async def postponed(tui: TuiDriver, dialog: type) -> None:
     """The request is there, and the person put it off: the composer has the focus."""
-    await deck.until(lambda: isinstance(deck.app.screen, dialog) and deck.app.screen.is_mounted)
-    deck.app.screen._grace_s = 0.0  # type: ignore[attr-defined]  # nobody is typing
-    await deck.pilot.pause()
-    await deck.pilot.press("escape")
-    await deck.until(lambda: len(deck.app.screen_stack) == 1 and deck.app.query_one(AnswerLine).display)
+    await tui.until(lambda: isinstance(tui.app.screen, dialog) and tui.app.screen.is_mounted)
+    tui.app.screen._grace_s = 0.0  # type: ignore[attr-defined]  # nobody is typing
+    await tui.pilot.pause()
+    await tui.pilot.press("escape")
+    await tui.until(lambda: len(tui.app.screen_stack) == 1 and tui.app.query_one(AnswerLine).display)
 
 
-def written(port: Harbour) -> bool:
-    return (Path(port.project) / "a.txt").exists()
+def written(server: LocalServer) -> bool:
+    return (Path(server.project) / "a.txt").exists()
 
 
 async def test_what_is_typed_while_a_question_waits_answers_it(tmp_path: Path) -> None:
     """It became a prompt that waited behind the question for ever."""
     model = ScriptedModel([[QUESTION], [Say("rounded")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("round it")
-        await postponed(deck, QuestionDialog)
-        assert "Type your answer to the question" in deck.screen
-        await deck.pilot.press(*"Half-even")
-        await deck.until(lambda: "enter answers the question with “Half-even”" in deck.screen)
-        assert INSTEAD in deck.screen
-        await deck.pilot.press("enter")
-        await deck.until(lambda: deck.idle and deck.answers == ["rounded"])
-        assert "Half-even" in deck.text_of(deck.cards[0])
-        assert not deck.app.query_one(AnswerLine).display
-        assert deck.app.composer.input.text == ""
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("round it")
+        await postponed(tui, QuestionDialog)
+        assert "Type your answer to the question" in tui.screen
+        await tui.pilot.press(*"Half-even")
+        await tui.until(lambda: "enter answers the question with “Half-even”" in tui.screen)
+        assert INSTEAD in tui.screen
+        await tui.pilot.press("enter")
+        await tui.until(lambda: tui.idle and tui.answers == ["rounded"])
+        assert "Half-even" in tui.text_of(tui.cards[0])
+        assert not tui.app.query_one(AnswerLine).display
+        assert tui.app.composer.input.text == ""
 
 
 async def test_a_typed_text_denies_a_call_and_says_what_to_do_instead(tmp_path: Path) -> None:
     async with (
-        harbour(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as port,
-        aboard(port) as deck,
+        local_server(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as server,
+        open_tui(server) as tui,
     ):
-        await deck.say("write it")
-        await postponed(deck, PermissionDialog)
-        await deck.pilot.press(*"use b.txt")
-        await deck.until(lambda: "enter denies this call and tells the agent what to do instead" in deck.screen)
-        await deck.pilot.press("enter")
-        await deck.until(lambda: deck.idle and deck.answers == ["done"])
-        assert "denied by you" in deck.text_of(deck.cards[0])
-        assert not written(port)
+        await tui.say("write it")
+        await postponed(tui, PermissionDialog)
+        await tui.pilot.press(*"use b.txt")
+        await tui.until(lambda: "enter denies this call and tells the agent what to do instead" in tui.screen)
+        await tui.pilot.press("enter")
+        await tui.until(lambda: tui.idle and tui.answers == ["done"])
+        assert "denied by you" in tui.text_of(tui.cards[0])
+        assert not written(server)
 
 
 async def test_a_whole_word_allows_and_alt_enter_sends_a_prompt(tmp_path: Path) -> None:
     model = ScriptedModel([[WRITE], [Say("done")], [Say("quickly")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("write it")
-        await postponed(deck, PermissionDialog)
-        await deck.pilot.press(*"hurry", "alt+enter")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 2)
-        assert deck.app.query_one(StatusBar).state.asks == 1
-        await deck.pilot.press(*"yes")
-        await deck.until(lambda: "enter allows this call once" in deck.screen)
-        await deck.pilot.press("enter")
-        await deck.until(lambda: deck.idle and written(port))
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("write it")
+        await postponed(tui, PermissionDialog)
+        await tui.pilot.press(*"hurry", "alt+enter")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 2)
+        assert tui.app.query_one(StatusBar).state.asks == 1
+        await tui.pilot.press(*"yes")
+        await tui.until(lambda: "enter allows this call once" in tui.screen)
+        await tui.pilot.press("enter")
+        await tui.until(lambda: tui.idle and written(server))
 
 
 async def test_the_line_can_be_clicked_to_send_a_prompt_instead(tmp_path: Path) -> None:
     async with (
-        harbour(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as port,
-        aboard(port) as deck,
+        local_server(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as server,
+        open_tui(server) as tui,
     ):
-        await deck.say("write it")
-        await postponed(deck, PermissionDialog)
-        await deck.pilot.press(*"hurry")
-        await deck.until(lambda: INSTEAD in deck.screen)
-        await deck.pilot.click("#instead")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 2)
-        assert deck.app.composer.input.text == ""
-        assert deck.app.query_one(StatusBar).state.asks == 1
+        await tui.say("write it")
+        await postponed(tui, PermissionDialog)
+        await tui.pilot.press(*"hurry")
+        await tui.until(lambda: INSTEAD in tui.screen)
+        await tui.pilot.click("#instead")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 2)
+        assert tui.app.composer.input.text == ""
+        assert tui.app.query_one(StatusBar).state.asks == 1
 
 
 async def test_commands_stay_commands_while_a_request_waits(tmp_path: Path) -> None:
     async with (
-        harbour(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as port,
-        aboard(port) as deck,
+        local_server(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as server,
+        open_tui(server) as tui,
     ):
-        await deck.say("write it")
-        await postponed(deck, PermissionDialog)
-        await deck.pilot.press(*"/nonsense")
-        await deck.until(lambda: not deck.app.query_one(AnswerLine).display)
-        await deck.pilot.press("enter")
-        await deck.until(lambda: "Unknown command /nonsense" in deck.screen.replace("\n", " "))
-        assert deck.app.query_one(StatusBar).state.asks == 1
+        await tui.say("write it")
+        await postponed(tui, PermissionDialog)
+        await tui.pilot.press(*"/nonsense")
+        await tui.until(lambda: not tui.app.query_one(AnswerLine).display)
+        await tui.pilot.press("enter")
+        await tui.until(lambda: "Unknown command /nonsense" in tui.screen.replace("\n", " "))
+        assert tui.app.query_one(StatusBar).state.asks == 1
 
 
 async def test_who_was_faster_is_told_and_the_draft_stays(tmp_path: Path) -> None:
     """The answer of somebody else is on the server before ours: 409."""
     model = ScriptedModel([[QUESTION], [Say("rounded")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("round it")
-        await postponed(deck, QuestionDialog)
-        (ask,) = deck.app.asking.pending
-        workspace, client = deck.app.connection.workspace_id, deck.app.connection.client
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("round it")
+        await postponed(tui, QuestionDialog)
+        (ask,) = tui.app.asking.pending
+        workspace, client = tui.app.connection.workspace_id, tui.app.connection.client
         send = client.answer_question
 
         async def overtaken(*arguments: str) -> object:
-            async with Client(socket=port.socket, client_id="bob") as bob:
+            async with Client(socket=server.socket, client_id="bob") as bob:
                 await bob.answer_question(workspace, ask.id, "Down")
             return await send(*arguments)
 
         client.answer_question = overtaken  # type: ignore[method-assign, assignment]
-        await deck.pilot.press(*"my answer", "enter")
-        await deck.until(lambda: "bob answered first" in deck.screen.replace("\n", " "))
-        await deck.until(lambda: deck.app.composer.input.text == "my answer")
-        await deck.until(lambda: deck.idle and deck.answers == ["rounded"])
-        assert len(await _runs(port)) == 1
+        await tui.pilot.press(*"my answer", "enter")
+        await tui.until(lambda: "bob answered first" in tui.screen.replace("\n", " "))
+        await tui.until(lambda: tui.app.composer.input.text == "my answer")
+        await tui.until(lambda: tui.idle and tui.answers == ["rounded"])
+        assert len(await _runs(server)) == 1
 
 
-async def _runs(port: Harbour) -> list[object]:
-    async with Client(socket=port.socket, client_id="bob") as bob:
-        workspace = await bob.join(port.project)
+async def _runs(server: LocalServer) -> list[object]:
+    async with Client(socket=server.socket, client_id="bob") as bob:
+        workspace = await bob.join(server.project)
         (session,) = (await bob.sessions(workspace.id)).items
         return [*(await bob.runs(workspace.id, session_id=session.id)).items]
 
@@ -167,18 +167,18 @@ async def test_a_text_that_was_meant_for_an_answer_becomes_no_prompt_when_somebo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = ScriptedModel([[QUESTION], [Say("rounded")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("round it")
-        await postponed(deck, QuestionDialog)
-        (ask,) = deck.app.asking.pending
-        await deck.pilot.press(*"my answer")
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("round it")
+        await postponed(tui, QuestionDialog)
+        (ask,) = tui.app.asking.pending
+        await tui.pilot.press(*"my answer")
         monkeypatch.setattr("longboat.tui.ask_dialogs.GRACE_S", 3600.0)  # the half second after the news
-        async with Client(socket=port.socket, client_id="bob") as bob:
-            await bob.answer_question(deck.app.connection.workspace_id, ask.id, "Down")
-        await deck.until(lambda: deck.idle and deck.answers == ["rounded"])
-        await deck.pilot.press("enter")
-        await deck.until(lambda: deck.app.composer.input.text == "my answer")
-        assert len(await _runs(port)) == 1
+        async with Client(socket=server.socket, client_id="bob") as bob:
+            await bob.answer_question(tui.app.connection.workspace_id, ask.id, "Down")
+        await tui.until(lambda: tui.idle and tui.answers == ["rounded"])
+        await tui.pilot.press("enter")
+        await tui.until(lambda: tui.app.composer.input.text == "my answer")
+        assert len(await _runs(server)) == 1
 
 
 @pytest.mark.parametrize(
@@ -207,15 +207,15 @@ async def test_what_other_sessions_wait_for_is_told_in_english(tmp_path: Path) -
     """It said "2 waits in another session"."""
     model = ScriptedModel([[WRITE], [CallTool("write", {"path": "b.txt", "content": "b\n"})]])
     async with (
-        harbour(tmp_path, model).serving() as port,
-        aboard(port) as deck,
-        Client(socket=port.socket, client_id="ann") as ann,
+        local_server(tmp_path, model).serving() as server,
+        open_tui(server) as tui,
+        Client(socket=server.socket, client_id="ann") as ann,
     ):
-        workspace = await ann.join(port.project)
+        workspace = await ann.join(server.project)
         for title in ("one", "two"):
             session = await ann.create_session(workspace.id, title)
             await ann.submit(workspace.id, Submit(session_id=session.id, prompt="go"))
-        await deck.until(lambda: "? 2 approvals needed in other sessions (ctrl+s)" in deck.screen)
+        await tui.until(lambda: "? 2 approvals needed in other sessions (ctrl+s)" in tui.screen)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.timer import Timer
-from tui_deck import aboard, harbour
+from tui_driver import local_server, open_tui
 
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.tui import textual_fixes
@@ -32,92 +32,95 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_text_that_streams_is_shown_all_the_same(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("first "), Pause(gate), Say("second")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("hello")
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("hello")
         await gate.reached()
-        await deck.until(lambda: deck.answers == ["first "])
+        await tui.until(lambda: tui.answers == ["first "])
         gate.open()
-        await deck.until(lambda: deck.answers == ["first second"])
+        await tui.until(lambda: tui.answers == ["first second"])
 
 
 async def test_a_new_size_of_the_terminal_is_not_lost(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    async with harbour(tmp_path, ScriptedModel([[Say("wide")]])).serving() as port, aboard(port, size=(80, 24)) as deck:
+    async with (
+        local_server(tmp_path, ScriptedModel([[Say("wide")]])).serving() as server,
+        open_tui(server, size=(80, 24)) as tui,
+    ):
         request.getfixturevalue("late")
-        await deck.pilot.resize_terminal(120, 40)
-        await deck.until(lambda: [line.cell_length for line in deck.lines] == [120] * 40)
-        assert "enter send" in deck.lines[-2].text
-        assert "Idle" in deck.lines[-1].text
+        await tui.pilot.resize_terminal(120, 40)
+        await tui.until(lambda: [line.cell_length for line in tui.lines] == [120] * 40)
+        assert "enter send" in tui.lines[-2].text
+        assert "Idle" in tui.lines[-1].text
 
 
 @pytest.mark.usefixtures("late")
 async def test_a_single_ctrl_c_does_not_leave_when_the_warning_is_long_over(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         now = 100.0
-        deck.app.leaving.clock = lambda: now
-        await deck.pilot.press("ctrl+c")
+        tui.app.leaving.clock = lambda: now
+        await tui.pilot.press("ctrl+c")
         now += WARNED_S
-        await deck.pilot.press("ctrl+c")
-        assert not deck.app._exit
+        await tui.pilot.press("ctrl+c")
+        assert not tui.app._exit
         now += WARNED_S - 0.1
-        await deck.pilot.press("ctrl+c")
-        await deck.until(lambda: deck.app._exit)
+        await tui.pilot.press("ctrl+c")
+        await tui.until(lambda: tui.app._exit)
 
 
 @pytest.mark.usefixtures("late")
 async def test_a_single_esc_cancels_one_run_when_the_last_one_is_long_over(tmp_path: Path) -> None:
     gates = [Gate(), Gate()]
     model = ScriptedModel([[Say("one"), Pause(gates[0])], [Say("two"), Pause(gates[1])], [Say("three")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
         now = 100.0
-        deck.app.interrupting.clock = lambda: now
-        await deck.say("first")
+        tui.app.interrupting.clock = lambda: now
+        await tui.say("first")
         await gates[0].reached()
-        await deck.pilot.press("escape")
-        await deck.until(lambda: deck.idle)
+        await tui.pilot.press("escape")
+        await tui.until(lambda: tui.idle)
         now += SECOND_S
-        await deck.say("second")
+        await tui.say("second")
         await gates[1].reached()
-        await deck.say("third", key="ctrl+q")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 2)
-        await deck.pilot.press("escape")
-        await deck.until(lambda: deck.idle and deck.answers == ["one", "two", "three"])
+        await tui.say("third", key="ctrl+q")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 2)
+        await tui.pilot.press("escape")
+        await tui.until(lambda: tui.idle and tui.answers == ["one", "two", "three"])
 
 
 async def test_a_second_esc_soon_after_means_all_although_the_run_ended_at_once(tmp_path: Path) -> None:
     gate, other = Gate(), Gate()
     model = ScriptedModel([[Say("one"), Pause(gate)], [Say("two"), Pause(other)], [Say("three")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        deck.app.interrupting.clock = lambda: 100.0
-        await deck.say("first")
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        tui.app.interrupting.clock = lambda: 100.0
+        await tui.say("first")
         await gate.reached()
         for prompt in ("second", "third"):
-            await deck.say(prompt, key="ctrl+q")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 3)
-        await deck.pilot.press("escape")
+            await tui.say(prompt, key="ctrl+q")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 3)
+        await tui.pilot.press("escape")
         await other.reached()
-        await deck.until(lambda: [run.prompt for run in deck.app.desk.unfinished] == ["second", "third"])
-        await deck.pilot.press("escape")
-        await deck.until(lambda: deck.idle)
-        assert deck.answers == ["one", "two"]
+        await tui.until(lambda: [run.prompt for run in tui.app.current.unfinished] == ["second", "third"])
+        await tui.pilot.press("escape")
+        await tui.until(lambda: tui.idle)
+        assert tui.answers == ["one", "two"]
 
 
 @pytest.mark.usefixtures("late")
 async def test_a_notification_goes_when_its_time_is_over(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        deck.app.notify("told in passing", timeout=0.2)
-        deck.app.notify("told for long", timeout=600)
-        await deck.until(lambda: "told in passing" in deck.screen)
-        await deck.until(lambda: "told in passing" not in deck.screen)
-        assert "told for long" in deck.screen
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        tui.app.notify("told in passing", timeout=0.2)
+        tui.app.notify("told for long", timeout=600)
+        await tui.until(lambda: "told in passing" in tui.screen)
+        await tui.until(lambda: "told in passing" not in tui.screen)
+        assert "told for long" in tui.screen
 
 
 @pytest.mark.parametrize("size", [(20, 3), (20, 5), (80, 24)])
 async def test_what_is_as_large_as_the_terminal_is_not_laid_out_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port, size=size) as deck:
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server, size=size) as tui:
         told: list[object] = []
-        monkeypatch.setattr(deck.app.screen, "post_message", told.append)
-        textual_fixes.fit_screens(deck.app)
+        monkeypatch.setattr(tui.app.screen, "post_message", told.append)
+        textual_fixes.fit_screens(tui.app)
         assert told == []
         monkeypatch.undo()

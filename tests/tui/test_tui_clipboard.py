@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from textual import events
-from tui_deck import Deck, aboard, harbour
+from tui_driver import TuiDriver, local_server, open_tui
 
 from longboat.testing import Say, ScriptedModel
 from longboat.tui import clipboard
@@ -53,14 +53,14 @@ def holding(bin: Path, data: bytes) -> str:
     return f"cat {shlex.quote(str(file))}"
 
 
-def told(deck: Deck) -> list[str]:
-    return [each.message for each in deck.app._notifications]
+def told(tui: TuiDriver) -> list[str]:
+    return [each.message for each in tui.app._notifications]
 
 
-async def attached(deck: Deck) -> list[tuple[str, str, bytes]]:
-    await deck.until(lambda: deck.app.composer.attachments or told(deck))
-    assert told(deck) == []
-    return [(each.name, each.media_type, base64.b64decode(each.data or "")) for each in deck.app.composer.attachments]
+async def attached(tui: TuiDriver) -> list[tuple[str, str, bytes]]:
+    await tui.until(lambda: tui.app.composer.attachments or told(tui))
+    assert told(tui) == []
+    return [(each.name, each.media_type, base64.b64decode(each.data or "")) for each in tui.app.composer.attachments]
 
 
 WAYS = {
@@ -80,30 +80,30 @@ async def test_ctrl_v_attaches_the_picture_and_it_goes_to_the_model(tmp_path: Pa
     checked, said = WAYS[name]
     program(bin, name, checked + holding(bin, said))
     model = ScriptedModel([[Say("seen")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.type("look")
-        await deck.pilot.press("ctrl+v")
-        assert await attached(deck) == [("clipboard-1.png", "image/png", PIXEL)]
-        await deck.until(lambda: f"⊕ clipboard-1.png ({len(PIXEL)} bytes)" in deck.screen)
-        await deck.pilot.press("enter")
-        await deck.until(lambda: deck.idle and deck.answers == ["seen"])
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.type("look")
+        await tui.pilot.press("ctrl+v")
+        assert await attached(tui) == [("clipboard-1.png", "image/png", PIXEL)]
+        await tui.until(lambda: f"⊕ clipboard-1.png ({len(PIXEL)} bytes)" in tui.screen)
+        await tui.pilot.press("enter")
+        await tui.until(lambda: tui.idle and tui.answers == ["seen"])
     parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
     assert [(part.name, base64.b64decode(part.data or "")) for part in parts] == [("clipboard-1.png", PIXEL)]
 
 
 async def test_a_paste_without_text_asks_for_a_picture_too(tmp_path: Path, bin: Path) -> None:
     program(bin, "xclip", f'test "$4" = image/jpeg || exit 1; {holding(bin, JPEG)}')
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        deck.app.post_message(events.Paste(""))
-        assert await attached(deck) == [("clipboard-1.jpeg", "image/jpeg", JPEG)]
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        tui.app.post_message(events.Paste(""))
+        assert await attached(tui) == [("clipboard-1.jpeg", "image/jpeg", JPEG)]
 
 
 async def test_a_second_program_is_asked_where_the_first_has_none(tmp_path: Path, bin: Path) -> None:
     program(bin, "wl-paste", "echo no display >&2; exit 1")
     program(bin, "xclip", holding(bin, PIXEL))
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        await deck.pilot.press("ctrl+v")
-        assert [name for name, _, _ in await attached(deck)] == ["clipboard-1.png"]
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        await tui.pilot.press("ctrl+v")
+        assert [name for name, _, _ in await attached(tui)] == ["clipboard-1.png"]
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,20 @@ async def test_what_is_no_picture_or_too_large_is_told(
 ) -> None:
     monkeypatch.setattr(clipboard, "PATIENCE_S", 60.0)  # however busy the machine
     program(bin, "xclip", does)
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        await deck.pilot.press("ctrl+v")
-        await deck.until(lambda: told(deck))
-        (said,) = told(deck)
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        await tui.pilot.press("ctrl+v")
+        await tui.until(lambda: told(tui))
+        (said,) = told(tui)
         assert said.startswith(words)
         assert "ctrl+shift+v" in said
-        assert deck.app.composer.attachments == []
+        assert tui.app.composer.attachments == []
 
 
 async def test_without_a_program_ctrl_v_says_which_would_do(tmp_path: Path, bin: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        await deck.pilot.press("ctrl+v")
-        await deck.until(lambda: told(deck))
-        assert all(name in told(deck)[0] for name in ("wl-clipboard", "xclip", "pngpaste"))
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        await tui.pilot.press("ctrl+v")
+        await tui.until(lambda: told(tui))
+        assert all(name in told(tui)[0] for name in ("wl-clipboard", "xclip", "pngpaste"))
 
 
 @pytest.mark.parametrize("programs", [(), ("xclip",)])
@@ -145,20 +145,20 @@ async def test_without_a_picture_ctrl_v_puts_in_what_was_cut(
 ) -> None:
     for name in programs:
         program(bin, name, "exit 1")
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        await deck.type("cut this")
-        await deck.pilot.press("f7", "ctrl+x", "ctrl+x", "ctrl+v")
-        await deck.until(lambda: deck.app.composer.input.text == "cut this")
-        assert told(deck) == []
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        await tui.type("cut this")
+        await tui.pilot.press("f7", "ctrl+x", "ctrl+x", "ctrl+v")
+        await tui.until(lambda: tui.app.composer.input.text == "cut this")
+        assert told(tui) == []
 
 
 async def test_a_program_that_hangs_is_ended(tmp_path: Path, bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clipboard, "PATIENCE_S", 0.2)
     program(bin, "xclip", f"echo $$ > {bin}/pid; sleep 600; :")
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        await deck.pilot.press("ctrl+v")
-        await deck.until(lambda: told(deck))
-        assert told(deck)[0].startswith("Reading this machine's clipboard timed out.")
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        await tui.pilot.press("ctrl+v")
+        await tui.until(lambda: told(tui))
+        assert told(tui)[0].startswith("Reading this machine's clipboard timed out.")
     group = int((bin / "pid").read_text())
     assert [each for each in psutil.process_iter() if each.status() != "zombie" and is_of(each, group)] == []
 
@@ -175,13 +175,13 @@ async def test_a_prompt_that_is_sent_meanwhile_waits_for_its_picture(tmp_path: P
     os.mkfifo(fifo)
     program(bin, "pngpaste", f"cat {fifo} > /dev/null; {holding(bin, PIXEL)}")
     model = ScriptedModel([[Say("seen")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.type("look")
-        await deck.pilot.press("ctrl+v", "enter")
-        await deck.until(lambda: "… will be sent when the clipboard has been read" in deck.screen)
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.type("look")
+        await tui.pilot.press("ctrl+v", "enter")
+        await tui.until(lambda: "… will be sent when the clipboard has been read" in tui.screen)
         await asyncio.to_thread(fifo.write_text, "")  # the program stands there, or will
-        await deck.until(lambda: deck.idle and deck.answers == ["seen"])
-        assert deck.app.composer.attachments == []
+        await tui.until(lambda: tui.idle and tui.answers == ["seen"])
+        assert tui.app.composer.attachments == []
     parts = [part for message in model.requests[0].messages for part in message.parts if isinstance(part, FilePart)]
     assert [part.name for part in parts] == ["clipboard-1.png"]
 
@@ -193,19 +193,19 @@ async def test_a_prompt_that_waits_for_its_picture_goes_where_it_was_sent_and_ta
     os.mkfifo(fifo)
     program(bin, "pngpaste", f"cat {fifo} > /dev/null; {holding(bin, PIXEL)}")
     model = ScriptedModel([[Say("one")], [Say("two")], [Say("three")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("first")
-        await deck.until(lambda: deck.idle)
-        session_id = deck.app.desk.session_id
-        await deck.type("second")
-        await deck.pilot.press("ctrl+v", "enter", *"third", "enter", "ctrl+n", *"typed on")
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("first")
+        await tui.until(lambda: tui.idle)
+        session_id = tui.app.current.session_id
+        await tui.type("second")
+        await tui.pilot.press("ctrl+v", "enter", *"third", "enter", "ctrl+n", *"typed on")
         await asyncio.to_thread(fifo.write_text, "")
-        await deck.until(lambda: "the clipboard has been read" not in deck.screen and not deck.app.sender.waiting)
-        assert deck.app.composer.input.text == "typed on"
-        assert deck.app.composer.attachments == []
-        deck.app.open_session(session_id)
-        await deck.until(lambda: deck.idle and len(deck.prompts) == 3)
-        said = [prompt.splitlines()[0] for prompt in deck.prompts]
+        await tui.until(lambda: "the clipboard has been read" not in tui.screen and not tui.app.sender.waiting)
+        assert tui.app.composer.input.text == "typed on"
+        assert tui.app.composer.attachments == []
+        tui.app.open_session(session_id)
+        await tui.until(lambda: tui.idle and len(tui.prompts) == 3)
+        said = [prompt.splitlines()[0] for prompt in tui.prompts]
         assert said == ["first", "second", "third"]
     messages = model.requests[-1].messages
     (second,) = [each for each in messages if any(isinstance(part, FilePart) for part in each.parts)]
@@ -218,8 +218,8 @@ async def test_a_program_that_leaves_its_output_open_elsewhere_is_not_waited_for
     monkeypatch.setattr(clipboard, "PATIENCE_S", 0.5)
     (bin / "setsid").symlink_to("/usr/bin/setsid")
     program(bin, "wl-paste", f"setsid sleep 600 & echo $! > {tmp_path}/left; sleep 600")
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
-        await deck.type("hello")
-        await deck.pilot.press("ctrl+v", "enter")
-        await deck.until(lambda: deck.idle and deck.answers == ["echo: hello"])
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server) as tui:
+        await tui.type("hello")
+        await tui.pilot.press("ctrl+v", "enter")
+        await tui.until(lambda: tui.idle and tui.answers == ["echo: hello"])
     psutil.Process(int((tmp_path / "left").read_text())).kill()

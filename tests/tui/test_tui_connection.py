@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tui_deck import aboard, harbour
+from tui_driver import local_server, open_tui
 
 from longboat.client import Client
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
@@ -17,82 +17,82 @@ from longboat.tui.tail import OutgoingView
 
 async def test_what_is_typed_while_the_server_is_away_is_sent_once_and_in_order(tmp_path: Path) -> None:
     """F2: prompts are fire-and-forget; nothing typed is lost."""
-    port = harbour(tmp_path, ScriptedModel.echo())
+    server = local_server(tmp_path, ScriptedModel.echo())
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(AsyncExitStack())
-        await server.enter_async_context(port.serving())
-        deck = await stack.enter_async_context(aboard(port))
-        await deck.say("before")
-        await deck.until(lambda: deck.idle and deck.answers == ["echo: before"])
-        await server.aclose()
-        await deck.until(lambda: deck.app.connection.away is not None)
-        await deck.until(lambda: "Reconnecting" in deck.screen)
-        await deck.say("one")
-        await deck.say("two", key="ctrl+q")
-        await deck.until(lambda: len(deck.app.query(OutgoingView)) == 2)
-        assert "waiting for the server" in deck.screen
-        await server.enter_async_context(port.serving())
-        await deck.until(lambda: deck.idle and len(deck.answers) == 3)
-        assert deck.prompts == ["before", "one", "two"]
-        assert deck.answers == ["echo: before", "echo: one", "echo: two"]
-        assert not deck.app.query(OutgoingView)
-        assert "Reconnecting" not in deck.screen
-        page = await deck.app.connection.client.runs(deck.app.connection.workspace_id)
+        running = await stack.enter_async_context(AsyncExitStack())
+        await running.enter_async_context(server.serving())
+        tui = await stack.enter_async_context(open_tui(server))
+        await tui.say("before")
+        await tui.until(lambda: tui.idle and tui.answers == ["echo: before"])
+        await running.aclose()
+        await tui.until(lambda: tui.app.connection.away is not None)
+        await tui.until(lambda: "Reconnecting" in tui.screen)
+        await tui.say("one")
+        await tui.say("two", key="ctrl+q")
+        await tui.until(lambda: len(tui.app.query(OutgoingView)) == 2)
+        assert "waiting for the server" in tui.screen
+        await running.enter_async_context(server.serving())
+        await tui.until(lambda: tui.idle and len(tui.answers) == 3)
+        assert tui.prompts == ["before", "one", "two"]
+        assert tui.answers == ["echo: before", "echo: one", "echo: two"]
+        assert not tui.app.query(OutgoingView)
+        assert "Reconnecting" not in tui.screen
+        page = await tui.app.connection.client.runs(tui.app.connection.workspace_id)
         assert [run.prompt for run in page.items] == ["two", "one", "before"]
 
 
 async def test_a_run_that_the_server_left_behind_is_not_shown_as_working(tmp_path: Path) -> None:
     """Field notes, opencode #19023: after a restart nothing thinks for ever."""
     gate = Gate()
-    port = harbour(tmp_path, ScriptedModel([[Say("half"), Pause(gate)], [Say("new")]]))
+    server = local_server(tmp_path, ScriptedModel([[Say("half"), Pause(gate)], [Say("new")]]))
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(AsyncExitStack())
-        await server.enter_async_context(port.serving())
-        deck = await stack.enter_async_context(aboard(port))
-        await deck.say("work")
-        await deck.until(lambda: deck.answers == ["half"])
-        await server.aclose()
-        await deck.until(lambda: deck.app.connection.away is not None)
-        await server.enter_async_context(port.serving())
-        await deck.until(lambda: deck.idle and deck.notes)
-        assert deck.answers == ["half"]
-        assert deck.app.query_one(StatusBar).state.since is None
-        await deck.say("go on")
-        await deck.until(lambda: deck.answers == ["half", "new"])
+        running = await stack.enter_async_context(AsyncExitStack())
+        await running.enter_async_context(server.serving())
+        tui = await stack.enter_async_context(open_tui(server))
+        await tui.say("work")
+        await tui.until(lambda: tui.answers == ["half"])
+        await running.aclose()
+        await tui.until(lambda: tui.app.connection.away is not None)
+        await running.enter_async_context(server.serving())
+        await tui.until(lambda: tui.idle and tui.notes)
+        assert tui.answers == ["half"]
+        assert tui.app.query_one(StatusBar).state.since is None
+        await tui.say("go on")
+        await tui.until(lambda: tui.answers == ["half", "new"])
 
 
 async def test_a_refused_prompt_stays_with_its_reason_and_is_sent_again(tmp_path: Path) -> None:
     """F2: failures are shown where they belong."""
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
-        await deck.say("make a session")
-        await deck.until(lambda: deck.idle)
-        session_id, deck.app.desk.session_id = deck.app.desk.session_id, "nowhere"
-        await deck.say("precious words")
-        await deck.until(lambda: "Not sent" in deck.screen)
-        (view,) = deck.app.query(OutgoingView)
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server) as tui:
+        await tui.say("make a session")
+        await tui.until(lambda: tui.idle)
+        session_id, tui.app.current.session_id = tui.app.current.session_id, "nowhere"
+        await tui.say("precious words")
+        await tui.until(lambda: "Not sent" in tui.screen)
+        (view,) = tui.app.query(OutgoingView)
         assert "nowhere" in view.prompt.problem
-        deck.app.desk.session_id = view.prompt.session_id = session_id
-        await deck.pilot.press("ctrl+r")
-        await deck.until(lambda: deck.idle and "echo: precious words" in deck.answers)
+        tui.app.current.session_id = view.prompt.session_id = session_id
+        await tui.pilot.press("ctrl+r")
+        await tui.until(lambda: tui.idle and "echo: precious words" in tui.answers)
 
 
 async def test_esc_takes_an_unsent_prompt_back_to_be_changed(tmp_path: Path) -> None:
-    port = harbour(tmp_path, ScriptedModel.echo())
+    server = local_server(tmp_path, ScriptedModel.echo())
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(AsyncExitStack())
-        await server.enter_async_context(port.serving())
-        deck = await stack.enter_async_context(aboard(port))
-        await server.aclose()
-        await deck.until(lambda: deck.app.connection.away is not None)
-        await deck.say("a thougt")
-        await deck.until(lambda: deck.app.query(OutgoingView))
-        await deck.pilot.press("escape")
-        assert deck.app.composer.input.text == "a thougt"
-        await deck.say("a thought")
-        told = deck.app.farewell("")
+        running = await stack.enter_async_context(AsyncExitStack())
+        await running.enter_async_context(server.serving())
+        tui = await stack.enter_async_context(open_tui(server))
+        await running.aclose()
+        await tui.until(lambda: tui.app.connection.away is not None)
+        await tui.say("a thougt")
+        await tui.until(lambda: tui.app.query(OutgoingView))
+        await tui.pilot.press("escape")
+        assert tui.app.composer.input.text == "a thougt"
+        await tui.say("a thought")
+        told = tui.app.farewell("")
         assert "a thought" in told
-        await server.enter_async_context(port.serving())
-        await deck.until(lambda: deck.idle and deck.answers == ["echo: a thought"])
+        await running.enter_async_context(server.serving())
+        await tui.until(lambda: tui.idle and tui.answers == ["echo: a thought"])
 
 
 async def test_esc_calls_off_a_prompt_that_is_on_its_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,29 +103,29 @@ async def test_esc_calls_off_a_prompt_that_is_on_its_way(tmp_path: Path, monkeyp
         await gate.arrive()
         return await submit(self, *of)
 
-    port = harbour(tmp_path, ScriptedModel([[Say("never"), Hang()]]))
-    async with port.serving(), aboard(port) as deck:
+    server = local_server(tmp_path, ScriptedModel([[Say("never"), Hang()]]))
+    async with server.serving(), open_tui(server) as tui:
         monkeypatch.setattr(Client, "submit", held)
-        await deck.say("delete everything")
+        await tui.say("delete everything")
         await gate.reached()
-        await deck.pilot.press("escape")
-        await deck.until(lambda: deck.app.composer.input.text == "delete everything")
+        await tui.pilot.press("escape")
+        await tui.until(lambda: tui.app.composer.input.text == "delete everything")
         gate.open()
-        client, workspace_id = deck.app.connection.client, deck.app.connection.workspace_id
+        client, workspace_id = tui.app.connection.client, tui.app.connection.workspace_id
         while not (runs := (await client.runs(workspace_id)).items) or runs[0].state != "finished":
-            await deck.pilot.pause()
+            await tui.pilot.pause()
         assert [run.outcome for run in runs] == ["canceled"]
-        assert deck.app.composer.input.text == "delete everything"
+        assert tui.app.composer.input.text == "delete everything"
 
 
 async def test_who_comes_later_sees_the_jobs_that_run(tmp_path: Path) -> None:
     """F2, F6: also those that began before."""
-    port = harbour(tmp_path, ScriptedModel.echo())
-    async with port.serving(), aboard(port) as first:
+    server = local_server(tmp_path, ScriptedModel.echo())
+    async with server.serving(), open_tui(server) as first:
         await first.say("! sleep 1000 &")
         await first.until(lambda: first.idle)
         (job,) = first.app.connection.mirror.jobs
-        async with aboard(port) as late:
+        async with open_tui(server) as late:
             await late.until(lambda: list(late.app.connection.mirror.jobs) == [job])
 
 
@@ -141,36 +141,36 @@ async def test_no_server_at_all_ends_the_app_with_a_sentence(tmp_path: Path) -> 
 
 
 async def test_a_prompt_before_the_connection_stands_is_sent_when_it_does(tmp_path: Path) -> None:
-    port = harbour(tmp_path, ScriptedModel.echo())
-    async with Client(socket=port.socket, client_id="me") as client:
-        app = LongboatApp(client, port.project)
+    server = local_server(tmp_path, ScriptedModel.echo())
+    async with Client(socket=server.socket, client_id="me") as client:
+        app = LongboatApp(client, server.project)
         async with app.run_test() as pilot:
             app.composer.input.put("early")
             await pilot.press("enter")
-            async with port.serving():
-                while not (app.desk.session_id and not app.desk.unfinished and not app.sender.waiting):
+            async with server.serving():
+                while not (app.current.session_id and not app.current.unfinished and not app.sender.waiting):
                     await pilot.pause()
                 assert [prompt.progress for prompt in app.sender.unsent if prompt.progress is not Progress.SENT] == []
 
 
 async def test_prompts_of_a_new_session_stay_together_whatever_is_shown_meanwhile(tmp_path: Path) -> None:
-    port = harbour(tmp_path, ScriptedModel.echo())
+    server = local_server(tmp_path, ScriptedModel.echo())
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(AsyncExitStack())
-        await server.enter_async_context(port.serving())
-        deck = await stack.enter_async_context(aboard(port))
-        await deck.say("old session")
-        await deck.until(lambda: deck.idle)
-        old = deck.app.desk.session_id
-        await deck.say("/new")
-        await server.aclose()
-        await deck.until(lambda: deck.app.connection.away is not None)
-        await deck.say("one")
-        await deck.say("two", key="ctrl+q")
-        deck.app.open_session(old)
-        await server.enter_async_context(port.serving())
-        client, workspace = deck.app.connection.client, deck.app.connection.workspace_id
-        await deck.until(lambda: not deck.app.sender.unsent)
+        running = await stack.enter_async_context(AsyncExitStack())
+        await running.enter_async_context(server.serving())
+        tui = await stack.enter_async_context(open_tui(server))
+        await tui.say("old session")
+        await tui.until(lambda: tui.idle)
+        old = tui.app.current.session_id
+        await tui.say("/new")
+        await running.aclose()
+        await tui.until(lambda: tui.app.connection.away is not None)
+        await tui.say("one")
+        await tui.say("two", key="ctrl+q")
+        tui.app.open_session(old)
+        await running.enter_async_context(server.serving())
+        client, workspace = tui.app.connection.client, tui.app.connection.workspace_id
+        await tui.until(lambda: not tui.app.sender.unsent)
         runs = {run.prompt: run.session_id for run in (await client.runs(workspace)).items}
         assert runs["one"] == runs["two"] != runs["old session"] == old
-        assert deck.app.desk.session_id == old
+        assert tui.app.current.session_id == old

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tui_deck import Deck, Harbour, aboard, harbour
+from tui_driver import LocalServer, TuiDriver, local_server, open_tui
 from tui_inbox import some_items
 from tui_stage import Stage, picture
 
@@ -79,106 +79,104 @@ class Elsewhere:
 
 
 @asynccontextmanager
-async def two_places(tmp_path: Path, *steps: Any) -> AsyncIterator[tuple[Harbour, Deck, Elsewhere]]:
+async def two_places(tmp_path: Path, *steps: Any) -> AsyncIterator[tuple[LocalServer, TuiDriver, Elsewhere]]:
     async with (
-        harbour(tmp_path, ScriptedModel(list(steps))).serving() as port,
-        aboard(port, size=(120, 30)) as deck,
-        Client(socket=port.socket, client_id="other") as client,
+        local_server(tmp_path, ScriptedModel(list(steps))).serving() as server,
+        open_tui(server, size=(120, 30)) as tui,
+        Client(socket=server.socket, client_id="other") as client,
     ):
         path = tmp_path / "elsewhere"
         path.mkdir()
         workspace = await client.join(path)
         session = await client.create_session(workspace.id, "Far away")
-        yield port, deck, Elsewhere(client, workspace.id, session.id, path)
+        yield server, tui, Elsewhere(client, workspace.id, session.id, path)
 
 
 async def test_the_status_line_says_that_another_workspace_needs_an_approval_and_it_is_given_there(
     tmp_path: Path,
 ) -> None:
-    async with two_places(tmp_path, [WRITE], [Say("done")]) as (_, deck, there):
+    async with two_places(tmp_path, [WRITE], [Say("done")]) as (_, tui, there):
         await there.submit("write it")
-        await deck.until(lambda: "1 approval needed in another workspace (/inbox)" in deck.screen)
-        await deck.say("/inbox")
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog) and "elsewhere: Far away" in deck.screen)
-        await deck.pilot.press("enter")
-        await deck.until(lambda: isinstance(deck.app.screen, PermissionDialog) and deck.app.screen.is_mounted)
-        await deck.pilot.press("o")
-        await deck.until((there.path / "a.txt").exists)
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog) and "done" in deck.screen)
-        assert "needed in another workspace" not in deck.screen
-        await deck.pilot.press("escape")
+        await tui.until(lambda: "1 approval needed in another workspace (/inbox)" in tui.screen)
+        await tui.say("/inbox")
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog) and "elsewhere: Far away" in tui.screen)
+        await tui.pilot.press("enter")
+        await tui.until(lambda: isinstance(tui.app.screen, PermissionDialog) and tui.app.screen.is_mounted)
+        await tui.pilot.press("o")
+        await tui.until((there.path / "a.txt").exists)
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog) and "done" in tui.screen)
+        assert "needed in another workspace" not in tui.screen
+        await tui.pilot.press("escape")
 
 
 async def test_a_question_elsewhere_is_answered_and_one_that_somebody_answers_first_goes(tmp_path: Path) -> None:
-    async with two_places(tmp_path, [QUESTION], [QUESTION], [Say("thanks")]) as (_, deck, there):
+    async with two_places(tmp_path, [QUESTION], [QUESTION], [Say("thanks")]) as (_, tui, there):
         await there.submit("ask")
-        await deck.until(lambda: "1 answer needed in another workspace" in deck.screen)
-        await deck.say("/inbox")
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
-        await deck.pilot.press("enter")
-        await deck.until(lambda: isinstance(deck.app.screen, QuestionDialog) and deck.app.screen.is_mounted)
-        first = deck.app.screen
+        await tui.until(lambda: "1 answer needed in another workspace" in tui.screen)
+        await tui.say("/inbox")
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
+        await tui.pilot.press("enter")
+        await tui.until(lambda: isinstance(tui.app.screen, QuestionDialog) and tui.app.screen.is_mounted)
+        first = tui.app.screen
         assert isinstance(first, QuestionDialog)
-        await deck.pilot.press("2")
+        await tui.pilot.press("2")
         # The second question is the next item; another client is faster.
         known = first.question.id
-        await deck.until(
-            lambda: any(item.question and item.question.id != known for item in deck.app.inbox.mirror.items)
-        )
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog) and "question" in deck.screen)
-        await deck.pilot.press("enter")
-        await deck.until(lambda: isinstance(deck.app.screen, QuestionDialog) and deck.app.screen.is_mounted)
-        second = deck.app.screen
+        await tui.until(lambda: any(item.question and item.question.id != known for item in tui.app.inbox.mirror.items))
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog) and "question" in tui.screen)
+        await tui.pilot.press("enter")
+        await tui.until(lambda: isinstance(tui.app.screen, QuestionDialog) and tui.app.screen.is_mounted)
+        second = tui.app.screen
         assert isinstance(second, QuestionDialog)
         await there.client.answer_question(there.workspace_id, second.question.id, "red")
-        await deck.until(lambda: not isinstance(deck.app.screen, QuestionDialog))
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
-        await deck.pilot.press("escape")
+        await tui.until(lambda: not isinstance(tui.app.screen, QuestionDialog))
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
+        await tui.pilot.press("escape")
 
 
 async def test_an_answer_that_is_too_late_says_who_was_faster(tmp_path: Path) -> None:
     held = Gate("model")
-    async with two_places(tmp_path, [WRITE], [Pause(held), Say("done")]) as (_, deck, there):
+    async with two_places(tmp_path, [WRITE], [Pause(held), Say("done")]) as (_, tui, there):
         await there.submit("write it")
-        await deck.until(lambda: deck.app.inbox.mirror.waiting == 1)
-        (item,) = deck.app.inbox.mirror.items
+        await tui.until(lambda: tui.app.inbox.mirror.waiting == 1)
+        (item,) = tui.app.inbox.mirror.items
         assert item.permission is not None
-        await deck.say("/inbox")
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
-        await deck.pilot.press("enter")
-        await deck.until(lambda: isinstance(deck.app.screen, PermissionDialog))
+        await tui.say("/inbox")
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
+        await tui.pilot.press("enter")
+        await tui.until(lambda: isinstance(tui.app.screen, PermissionDialog))
         await there.client.answer_permission(there.workspace_id, item.permission.id, PermissionAnswer.DENY)
-        await deck.pilot.press("y")
-        await deck.until(lambda: "other" in deck.screen)
+        await tui.pilot.press("y")
+        await tui.until(lambda: "other" in tui.screen)
         held.open()
 
 
 async def test_a_session_here_is_opened_and_one_elsewhere_is_named(tmp_path: Path) -> None:
-    async with two_places(tmp_path, [Say("one")], [Say("two")]) as (_, deck, there):
-        await deck.say("here")
-        await deck.until(lambda: deck.answers == ["one"] and deck.idle)
-        mine = deck.app.desk.session_id
-        await deck.say("/new")
+    async with two_places(tmp_path, [Say("one")], [Say("two")]) as (_, tui, there):
+        await tui.say("here")
+        await tui.until(lambda: tui.answers == ["one"] and tui.idle)
+        mine = tui.app.current.session_id
+        await tui.say("/new")
         await there.submit("there")
-        await deck.until(lambda: len(deck.app.inbox.mirror.items) == 2)
-        await deck.say("/inbox")
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
-        await deck.pilot.press("enter")
+        await tui.until(lambda: len(tui.app.inbox.mirror.items) == 2)
+        await tui.say("/inbox")
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
+        await tui.pilot.press("enter")
         command = f"longboat -s {there.session_id} --cwd {there.path}"
-        await deck.until(lambda: any(command in note.message for note in deck.app._notifications))
-        await deck.say("/inbox")
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
-        await deck.pilot.press("down", "enter")
-        await deck.until(lambda: deck.app.desk.session_id == mine and deck.answers == ["one"])
+        await tui.until(lambda: any(command in note.message for note in tui.app._notifications))
+        await tui.say("/inbox")
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
+        await tui.pilot.press("down", "enter")
+        await tui.until(lambda: tui.app.current.session_id == mine and tui.answers == ["one"])
 
 
 async def test_a_run_of_the_session_on_the_screen_is_seen_and_one_elsewhere_is_not(tmp_path: Path) -> None:
-    async with two_places(tmp_path, [Say("one")], [Say("two")]) as (_, deck, there):
-        await deck.say("here")
-        await deck.until(lambda: [item.seen for item in deck.app.inbox.mirror.items] == [True])
+    async with two_places(tmp_path, [Say("one")], [Say("two")]) as (_, tui, there):
+        await tui.say("here")
+        await tui.until(lambda: [item.seen for item in tui.app.inbox.mirror.items] == [True])
         await there.submit("there")
-        await deck.until(lambda: deck.app.inbox.mirror.unseen == 1)
-        await deck.say("/inbox")
-        await deck.until(lambda: isinstance(deck.app.screen, InboxDialog))
-        await deck.pilot.press("m")
-        await deck.until(lambda: deck.app.inbox.mirror.unseen == 0)
+        await tui.until(lambda: tui.app.inbox.mirror.unseen == 1)
+        await tui.say("/inbox")
+        await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
+        await tui.pilot.press("m")
+        await tui.until(lambda: tui.app.inbox.mirror.unseen == 0)

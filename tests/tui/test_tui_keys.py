@@ -11,7 +11,7 @@ import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.drivers.headless_driver import HeadlessDriver
-from tui_deck import Deck, Harbour, aboard, harbour, long_session
+from tui_driver import LocalServer, TuiDriver, local_server, long_session, open_tui
 from tui_stage import Stage, picture
 
 import longboat.tui
@@ -168,65 +168,65 @@ async def test_the_help_keeps_its_columns_at_every_width(size: tuple[int, int]) 
 async def test_alt_enter_queues_as_ctrl_q_does(tmp_path: Path) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("busy "), Pause(gate)], [Say("two")], [Say("three")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port) as deck:
-        await deck.say("first")
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("first")
         await gate.reached()
-        await deck.say("second", key="alt+enter")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 2)
-        await deck.say("third", key="ctrl+q")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 3)
-        waiting = [run for run in deck.app.desk.unfinished if run.prompt != "first"]
+        await tui.say("second", key="alt+enter")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 2)
+        await tui.say("third", key="ctrl+q")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 3)
+        waiting = [run for run in tui.app.current.unfinished if run.prompt != "first"]
         assert [(run.prompt, run.delivery) for run in waiting] == [
             ("second", Delivery.QUEUE),
             ("third", Delivery.QUEUE),
         ]
         gate.open()
-        await deck.until(lambda: deck.idle and deck.answers == ["busy ", "two", "three"])
+        await tui.until(lambda: tui.idle and tui.answers == ["busy ", "two", "three"])
 
 
-async def long_one(port: Harbour, count: int) -> str:
-    async with Client(socket=port.socket, client_id="maker") as client:
-        workspace = (await client.join(port.project)).id
+async def long_one(server: LocalServer, count: int) -> str:
+    async with Client(socket=server.socket, client_id="maker") as client:
+        workspace = (await client.join(server.project)).id
         return (await client.import_session(workspace, long_session(count))).id
 
 
 async def test_page_up_page_down_and_ctrl_end_scroll_while_the_composer_has_the_focus(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
-        session_id = await long_one(port, 60)
-        async with aboard(port, session_id=session_id) as deck:
-            view = deck.app.view
-            await deck.until(lambda: "Answer 59" in deck.screen and view.at_end)
-            await deck.type("half a prompt")
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server:
+        session_id = await long_one(server, 60)
+        async with open_tui(server, session_id=session_id) as tui:
+            view = tui.app.view
+            await tui.until(lambda: "Answer 59" in tui.screen and view.at_end)
+            await tui.type("half a prompt")
             end = view.scroll_y
-            await deck.pilot.press("pageup")
-            await deck.until(lambda: view.scroll_target_y < end and view.scroll_y == view.scroll_target_y)
+            await tui.pilot.press("pageup")
+            await tui.until(lambda: view.scroll_target_y < end and view.scroll_y == view.scroll_target_y)
             once = view.scroll_y
             assert end - once >= view.size.height - 2
-            await deck.pilot.press("pageup")
-            await deck.until(lambda: view.scroll_target_y < once and view.scroll_y == view.scroll_target_y)
+            await tui.pilot.press("pageup")
+            await tui.until(lambda: view.scroll_target_y < once and view.scroll_y == view.scroll_target_y)
             twice = view.scroll_y
-            await deck.pilot.press("pagedown")
-            await deck.until(lambda: view.scroll_target_y > twice and view.scroll_y == view.scroll_target_y)
-            assert "Answer 59" not in deck.screen
-            await deck.pilot.press("ctrl+end")
-            await deck.until(lambda: "Answer 59" in deck.screen and view.at_end)
-            assert deck.app.composer.input.text == "half a prompt"
-            assert deck.app.composer.input.has_focus
+            await tui.pilot.press("pagedown")
+            await tui.until(lambda: view.scroll_target_y > twice and view.scroll_y == view.scroll_target_y)
+            assert "Answer 59" not in tui.screen
+            await tui.pilot.press("ctrl+end")
+            await tui.until(lambda: "Answer 59" in tui.screen and view.at_end)
+            assert tui.app.composer.input.text == "half a prompt"
+            assert tui.app.composer.input.has_focus
 
 
 async def test_ctrl_end_brings_back_the_end_from_where_it_has_no_widgets(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port:
-        session_id = await long_one(port, 200)
-        async with aboard(port, session_id=session_id) as deck:
-            view = deck.app.view
-            await deck.until(lambda: "Answer 199" in deck.screen)
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server:
+        session_id = await long_one(server, 200)
+        async with open_tui(server, session_id=session_id) as tui:
+            view = tui.app.view
+            await tui.until(lambda: "Answer 199" in tui.screen)
             while view._complete:
                 before = view._first
                 view.scroll_home(animate=False)
-                await deck.until(lambda: view._first < before and not view._moving)  # noqa: B023
-                await deck.pilot.pause()
-            await deck.pilot.press("ctrl+end")
-            await deck.until(lambda: "Answer 199" in deck.screen and view.at_end)
+                await tui.until(lambda: view._first < before and not view._moving)  # noqa: B023
+                await tui.pilot.pause()
+            await tui.pilot.press("ctrl+end")
+            await tui.until(lambda: "Answer 199" in tui.screen and view.at_end)
 
 
 # -- the editor
@@ -246,11 +246,11 @@ def editor(path: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
     monkeypatch.setenv("EDITOR", f"'{script}' --wait")
 
 
-async def written(deck: Deck, text: str) -> str:
-    await deck.type(text)
-    await deck.pilot.press("ctrl+o")
-    await deck.pilot.pause()
-    return deck.app.composer.input.text
+async def written(tui: TuiDriver, text: str) -> str:
+    await tui.type(text)
+    await tui.pilot.press("ctrl+o")
+    await tui.pilot.pause()
+    return tui.app.composer.input.text
 
 
 @pytest.mark.usefixtures("lent")
@@ -268,8 +268,8 @@ async def test_ctrl_o_brings_back_what_the_editor_wrote(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     editor(tmp_path, monkeypatch, does)
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        assert await written(deck, "half a thought") == text
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        assert await written(tui, "half a thought") == text
     if "seen" in does:
         assert (tmp_path / "seen").read_text() == "half a thought\n"
 
@@ -287,9 +287,9 @@ async def test_an_editor_that_fails_takes_nothing_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, does: str, told: str
 ) -> None:
     editor(tmp_path, monkeypatch, does)
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        assert await written(deck, "half a thought") == "half a thought"
-        assert [each.message for each in deck.app._notifications] == [told]
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        assert await written(tui, "half a thought") == "half a thought"
+        assert [each.message for each in tui.app._notifications] == [told]
 
 
 @pytest.mark.usefixtures("lent")
@@ -298,9 +298,9 @@ async def test_where_there_is_no_room_for_its_file_the_editor_is_not_opened(
 ) -> None:
     editor(tmp_path, monkeypatch, 'printf "worse" > "$2"')
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        assert await written(deck, "half a thought") == "half a thought"
-        (told,) = [each.message for each in deck.app._notifications]
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        assert await written(tui, "half a thought") == "half a thought"
+        (told,) = [each.message for each in tui.app._notifications]
         assert told.startswith("Cannot create a temporary file (No such file or directory).")
 
 
@@ -308,16 +308,16 @@ async def test_where_there_is_no_room_for_its_file_the_editor_is_not_opened(
 @pytest.mark.parametrize("named", ["/nowhere/editor", "vi 'unclosed"])
 async def test_an_editor_that_is_none_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str) -> None:
     monkeypatch.setenv("VISUAL", named)
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        assert await written(deck, "half a thought") == "half a thought"
-        (told,) = [each.message for each in deck.app._notifications]
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        assert await written(tui, "half a thought") == "half a thought"
+        (told,) = [each.message for each in tui.app._notifications]
         assert told.startswith("Cannot start the editor: ")
         assert named.split(maxsplit=1)[0] in told
 
 
 async def test_a_terminal_that_cannot_be_lent_is_told(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port) as deck:
-        assert await written(deck, "half a thought") == "half a thought"
-        assert [each.message for each in deck.app._notifications] == [
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+        assert await written(tui, "half a thought") == "half a thought"
+        assert [each.message for each in tui.app._notifications] == [
             "Cannot start the editor: the app cannot be suspended in this terminal."
         ]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tui_deck import Deck, aboard, harbour
+from tui_driver import TuiDriver, local_server, open_tui
 from tui_stage import SIZES, holds
 
 from longboat.errors import ServerUnreachable
@@ -45,61 +45,61 @@ def _at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(welcome, "__version__", "1.2.3")
 
 
-async def settle(deck: Deck) -> None:
-    await deck.until(lambda: deck.app.welcome_read.suggestions and not deck.app.sidebar._reading)
-    deck.app.connection.path = "~/boat"
-    deck.app.hearing.began = dict.fromkeys(deck.app.hearing.began, 0.0)
-    deck.app.show_place()
-    deck.app.show_state()
-    deck.app.composer.input.cursor_blink = False
-    await deck.pilot.pause()
-    await deck.pilot.pause()
+async def settle(tui: TuiDriver) -> None:
+    await tui.until(lambda: tui.app.welcome_read.suggestions and not tui.app.sidebar._reading)
+    tui.app.connection.path = "~/boat"
+    tui.app.event_handling.began = dict.fromkeys(tui.app.event_handling.began, 0.0)
+    tui.app.show_place()
+    tui.app.show_state()
+    tui.app.composer.input.cursor_blink = False
+    await tui.pilot.pause()
+    await tui.pilot.pause()
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_new_session(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with harbour(tmp_path, ScriptedModel([])).serving() as port, aboard(port, size=size) as deck:
-        await settle(deck)
-        holds(deck.app, "app-new")
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server, size=size) as tui:
+        await settle(tui)
+        holds(tui.app, "app-new")
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_after_a_turn(tmp_path: Path, size: tuple[int, int]) -> None:
-    port = harbour(tmp_path, ScriptedModel(STEPS))
-    (Path(port.project) / "sums.py").write_text("def add(a, b):\n    return a - b\n")
-    async with port.serving(), aboard(port, size=size, approve=Approve.ALL) as deck:
-        await deck.say("Why does add(1, 2) give -1?")
-        await deck.until(lambda: deck.idle and deck.answers and len(deck.cards) == 3)
-        await deck.until(lambda: "$0.25" in deck.screen)
-        await settle(deck)
-        holds(deck.app, "app-turn")
-        deck.app.view.scroll_home(animate=False)
-        await settle(deck)
-        holds(deck.app, "app-turn-top")
+    server = local_server(tmp_path, ScriptedModel(STEPS))
+    (Path(server.project) / "sums.py").write_text("def add(a, b):\n    return a - b\n")
+    async with server.serving(), open_tui(server, size=size, approve=Approve.ALL) as tui:
+        await tui.say("Why does add(1, 2) give -1?")
+        await tui.until(lambda: tui.idle and tui.answers and len(tui.cards) == 3)
+        await tui.until(lambda: "$0.25" in tui.screen)
+        await settle(tui)
+        holds(tui.app, "app-turn")
+        tui.app.view.scroll_home(animate=False)
+        await settle(tui)
+        holds(tui.app, "app-turn-top")
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_in_the_middle_with_a_prompt_in_the_queue(tmp_path: Path, size: tuple[int, int]) -> None:
     gate = Gate()
     model = ScriptedModel([[Say("So far **half** of"), Pause(gate), Say(" it")], [Say("later")]])
-    async with harbour(tmp_path, model).serving() as port, aboard(port, size=size) as deck:
-        await deck.say("Go on.")
+    async with local_server(tmp_path, model).serving() as server, open_tui(server, size=size) as tui:
+        await tui.say("Go on.")
         await gate.reached()
-        await deck.say("And then this.", key="ctrl+q")
-        await deck.until(lambda: len(deck.app.desk.unfinished) == 2 and deck.answers == ["So far **half** of"])
-        await deck.until(lambda: not deck.app.sender.waiting and "And then this." in deck.screen)
-        await settle(deck)
-        holds(deck.app, "app-working")
+        await tui.say("And then this.", key="ctrl+q")
+        await tui.until(lambda: len(tui.app.current.unfinished) == 2 and tui.answers == ["So far **half** of"])
+        await tui.until(lambda: not tui.app.sender.waiting and "And then this." in tui.screen)
+        await settle(tui)
+        holds(tui.app, "app-working")
         gate.open()
-        await deck.until(lambda: deck.idle)
+        await tui.until(lambda: tui.idle)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_while_the_server_is_away(tmp_path: Path, size: tuple[int, int]) -> None:
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, size=size) as deck:
-        await deck.say("hello")
-        await deck.until(lambda: deck.idle and deck.answers == ["echo: hello"])
-        deck.app.connection.away = ServerUnreachable("The server does not answer.")
-        await deck.type("half a prompt")
-        await settle(deck)
-        holds(deck.app, "app-away")
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server, size=size) as tui:
+        await tui.say("hello")
+        await tui.until(lambda: tui.idle and tui.answers == ["echo: hello"])
+        tui.app.connection.away = ServerUnreachable("The server does not answer.")
+        await tui.type("half a prompt")
+        await settle(tui)
+        holds(tui.app, "app-away")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from textual.widgets import Static
-from tui_deck import aboard, harbour
+from tui_driver import local_server, open_tui
 from tui_stage import DIFF, Stage, a_changed_file, picture, some_changes, undo_nothing
 
 from longboat.errors import RevertConflict
@@ -150,21 +150,21 @@ async def test_the_app_undoes_at_the_server_and_puts_comments_into_the_prompt(tm
         [Say("Written.")],
     ]
     async with (
-        harbour(tmp_path, ScriptedModel(steps)).serving() as port,
-        aboard(port, approve=Approve.ALL, size=(120, 30)) as deck,
+        local_server(tmp_path, ScriptedModel(steps)).serving() as server,
+        open_tui(server, approve=Approve.ALL, size=(120, 30)) as tui,
     ):
-        await deck.say("write them")
-        await deck.until(lambda: deck.idle and deck.answers == ["Written."])
-        await deck.say("/diff")
-        await deck.until(lambda: "1/2 a.txt created +1 -0" in deck.screen)
-        await deck.pilot.press("down", "c")
-        await deck.until(lambda: "In a.txt line 1:" in deck.screen)
-        await deck.pilot.press(*"more", "enter")
-        await deck.until(lambda: "1 comment" in deck.screen)
-        await deck.pilot.press("j", "u")
-        await deck.until(lambda: "Undo all changes to b.txt?" in deck.screen)
-        await deck.pilot.press("y")
-        await deck.until(lambda: "1/1 a.txt" in deck.screen)
-        assert not (Path(port.project) / "b.txt").exists()
-        await deck.pilot.press("escape")
-        await deck.until(lambda: deck.app.composer.input.text == "In a.txt line 1: more")
+        await tui.say("write them")
+        await tui.until(lambda: tui.idle and tui.answers == ["Written."])
+        await tui.say("/diff")
+        await tui.until(lambda: "1/2 a.txt created +1 -0" in tui.screen)
+        await tui.pilot.press("down", "c")
+        await tui.until(lambda: "In a.txt line 1:" in tui.screen)
+        await tui.pilot.press(*"more", "enter")
+        await tui.until(lambda: "1 comment" in tui.screen)
+        await tui.pilot.press("j", "u")
+        await tui.until(lambda: "Undo all changes to b.txt?" in tui.screen)
+        await tui.pilot.press("y")
+        await tui.until(lambda: "1/1 a.txt" in tui.screen)
+        assert not (Path(server.project) / "b.txt").exists()
+        await tui.pilot.press("escape")
+        await tui.until(lambda: tui.app.composer.input.text == "In a.txt line 1: more")

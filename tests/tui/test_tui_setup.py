@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from running_app import configure
 from textual.widgets import Input
-from tui_deck import Deck, aboard, harbour
+from tui_driver import TuiDriver, local_server, open_tui
 from tui_stage import Stage, picture
 
 from longboat.errors import BadInput
@@ -46,62 +46,62 @@ def nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     configure(models={"detect": False}, titles=False)
 
 
-async def enter(deck: Deck, field: str, text: str) -> None:
-    deck.app.screen.query_one(f"#{field}", Input).value = text
-    await deck.pilot.pause()
+async def enter(tui: TuiDriver, field: str, text: str) -> None:
+    tui.app.screen.query_one(f"#{field}", Input).value = text
+    await tui.pilot.pause()
 
 
-async def opened(deck: Deck, kind: type[object]) -> None:
-    await deck.until(lambda: isinstance(deck.app.screen, kind) and deck.app.screen.is_open)  # type: ignore[attr-defined]
+async def opened(tui: TuiDriver, kind: type[object]) -> None:
+    await tui.until(lambda: isinstance(tui.app.screen, kind) and tui.app.screen.is_open)  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("nothing_configured")
 async def test_from_nothing_to_the_first_answer(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     endpoint.add([Say("Here I am.")])
-    port = harbour(tmp_path, None, config="{}")
-    async with port.serving(), aboard(port) as deck:
-        await opened(deck, ProviderPicker)
-        await enter(deck, "filter", "OpenAI-compatible")
-        await deck.pilot.press("enter")
-        await opened(deck, KeyDialog)
-        await enter(deck, "url", endpoint.url)
-        await enter(deck, "key", "a-wrong-key")
-        await deck.pilot.press("enter")
-        await deck.until(lambda: "rejected the API key (status 401)" in deck.screen)
-        await enter(deck, "key", KEY)
-        hear(deck.screen, "the screen")
-        await deck.pilot.press("enter")
-        await opened(deck, SetupModelPicker)
-        await deck.pilot.press("down", "enter")
-        await deck.until(lambda: deck.app.models is not None and deck.app.models.large == "custom/talker")
-        await deck.say("hello?")
-        await deck.until(lambda: deck.answers == ["Here I am."])
+    server = local_server(tmp_path, None, config="{}")
+    async with server.serving(), open_tui(server) as tui:
+        await opened(tui, ProviderPicker)
+        await enter(tui, "filter", "OpenAI-compatible")
+        await tui.pilot.press("enter")
+        await opened(tui, KeyDialog)
+        await enter(tui, "url", endpoint.url)
+        await enter(tui, "key", "a-wrong-key")
+        await tui.pilot.press("enter")
+        await tui.until(lambda: "rejected the API key (status 401)" in tui.screen)
+        await enter(tui, "key", KEY)
+        hear(tui.screen, "the screen")
+        await tui.pilot.press("enter")
+        await opened(tui, SetupModelPicker)
+        await tui.pilot.press("down", "enter")
+        await tui.until(lambda: tui.app.models is not None and tui.app.models.large == "custom/talker")
+        await tui.say("hello?")
+        await tui.until(lambda: tui.answers == ["Here I am."])
     assert [exchange.body["model"] for exchange in endpoint.requests] == ["talker"]
 
 
 @pytest.mark.usefixtures("nothing_configured")
 async def test_whoever_closes_it_finds_it_again(tmp_path: Path) -> None:
-    port = harbour(tmp_path, None, config="{}")
-    async with port.serving(), aboard(port) as deck:
-        await opened(deck, ProviderPicker)
-        await deck.pilot.press("escape")
-        await deck.until(lambda: not isinstance(deck.app.screen, ProviderPicker))
-        await deck.say("/connect")
-        await opened(deck, ProviderPicker)
-        await deck.pilot.press("escape")
-        await deck.until(lambda: not isinstance(deck.app.screen, ProviderPicker))
-        await deck.pilot.press("ctrl+l")
-        await opened(deck, ModelPicker)
-        await deck.pilot.press("ctrl+n")
-        await opened(deck, ProviderPicker)
+    server = local_server(tmp_path, None, config="{}")
+    async with server.serving(), open_tui(server) as tui:
+        await opened(tui, ProviderPicker)
+        await tui.pilot.press("escape")
+        await tui.until(lambda: not isinstance(tui.app.screen, ProviderPicker))
+        await tui.say("/connect")
+        await opened(tui, ProviderPicker)
+        await tui.pilot.press("escape")
+        await tui.until(lambda: not isinstance(tui.app.screen, ProviderPicker))
+        await tui.pilot.press("ctrl+l")
+        await opened(tui, ModelPicker)
+        await tui.pilot.press("ctrl+n")
+        await opened(tui, ProviderPicker)
 
 
 async def test_a_model_that_is_ready_needs_no_set_up(tmp_path: Path) -> None:
     configure(providers={"box": {"type": "openai-compatible", "base_url": "http://127.0.0.1:1/v1"}})
-    port = harbour(tmp_path, None, config='{"models": {"large": "box/m", "small": "box/m"}}')
-    async with port.serving(), aboard(port) as deck:
-        await deck.until(lambda: deck.app.models is not None and deck.app.models.large == "box/m")
-        assert not isinstance(deck.app.screen, ProviderPicker)
+    server = local_server(tmp_path, None, config='{"models": {"large": "box/m", "small": "box/m"}}')
+    async with server.serving(), open_tui(server) as tui:
+        await tui.until(lambda: tui.app.models is not None and tui.app.models.large == "box/m")
+        assert not isinstance(tui.app.screen, ProviderPicker)
 
 
 async def test_the_key_is_never_on_the_screen_and_a_refusal_is() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.color import Color
-from tui_deck import Deck, aboard, harbour
+from tui_driver import TuiDriver, local_server, open_tui
 from tui_stage import DIFF, drawn
 
 from longboat.client import Client
@@ -31,37 +31,40 @@ STEPS = [
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_the_sidebar_shows_plan_changes_cost_model_and_servers(tmp_path: Path, size: tuple[int, int]) -> None:
-    port = harbour(tmp_path, ScriptedModel(STEPS))
-    async with port.serving(), aboard(port, size=size, approve=Approve.ALL) as deck:
-        await deck.say("work")
-        await deck.until(lambda: deck.idle and deck.answers == ["done"])
+    server = local_server(tmp_path, ScriptedModel(STEPS))
+    async with server.serving(), open_tui(server, size=size, approve=Approve.ALL) as tui:
+        await tui.say("work")
+        await tui.until(lambda: tui.idle and tui.answers == ["done"])
         wide = size[0] >= 100
-        assert deck.app.sidebar.is_shown is wide
+        assert tui.app.sidebar.is_shown is wide
         if not wide:
-            await deck.pilot.press("ctrl+t")
-        await deck.until(lambda: deck.app.sidebar.is_shown)
-        server = McpEvent(server="time", transport="stdio", phase="failed", reason="exit 1")
-        deck.app.connection.mirror.mcp["time"] = server
-        deck.app.heard(Event("mcp_event", Change.UPDATED, server))
-        changes = deck.app.query_one(ChangesPanel)
-        await deck.until(lambda: "sums.py +3" in deck.text_of(changes))
-        assert "Changes 1" in deck.text_of(changes)
-        assert "Plan 1/2" in deck.text_of(deck.app.query_one(TodosPanel))
-        await deck.until(lambda: "$0.25" in deck.text_of(deck.app.query_one(ModelPanel)))
-        assert "time MCP failed: exit 1" in deck.text_of(deck.app.query_one(ServersPanel))
-        assert "Model" in deck.screen
-        assert deck.app.composer.region.bottom < size[1]
-        await deck.pilot.press("ctrl+x", "b")
-        await deck.until(lambda: not deck.app.sidebar.is_shown)
+            await tui.pilot.press("ctrl+t")
+        await tui.until(lambda: tui.app.sidebar.is_shown)
+        told = McpEvent(server="time", transport="stdio", phase="failed", reason="exit 1")
+        tui.app.connection.mirror.mcp["time"] = told
+        tui.app.heard(Event("mcp_event", Change.UPDATED, told))
+        changes = tui.app.query_one(ChangesPanel)
+        await tui.until(lambda: "sums.py +3" in tui.text_of(changes))
+        assert "Changes 1" in tui.text_of(changes)
+        assert "Plan 1/2" in tui.text_of(tui.app.query_one(TodosPanel))
+        await tui.until(lambda: "$0.25" in tui.text_of(tui.app.query_one(ModelPanel)))
+        assert "time MCP failed: exit 1" in tui.text_of(tui.app.query_one(ServersPanel))
+        assert "Model" in tui.screen
+        assert tui.app.composer.region.bottom < size[1]
+        await tui.pilot.press("ctrl+x", "b")
+        await tui.until(lambda: not tui.app.sidebar.is_shown)
 
 
 async def test_the_sidebar_gives_way_when_the_terminal_becomes_narrow(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port, size=(120, 40)) as deck:
-        assert deck.app.sidebar.is_shown
-        await deck.pilot.resize_terminal(80, 24)
-        await deck.until(lambda: not deck.app.sidebar.is_shown)
-        await deck.pilot.resize_terminal(120, 40)
-        await deck.until(lambda: deck.app.sidebar.is_shown)
+    async with (
+        local_server(tmp_path, ScriptedModel.echo()).serving() as server,
+        open_tui(server, size=(120, 40)) as tui,
+    ):
+        assert tui.app.sidebar.is_shown
+        await tui.pilot.resize_terminal(80, 24)
+        await tui.until(lambda: not tui.app.sidebar.is_shown)
+        await tui.pilot.resize_terminal(120, 40)
+        await tui.until(lambda: tui.app.sidebar.is_shown)
 
 
 async def test_a_slow_answer_about_changes_holds_up_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,26 +75,26 @@ async def test_a_slow_answer_about_changes_holds_up_nothing(tmp_path: Path, monk
         await never.wait()
         raise AssertionError
 
-    port = harbour(tmp_path, ScriptedModel(STEPS))
-    async with port.serving(), aboard(port, size=(120, 40), approve=Approve.ALL) as deck:
+    server = local_server(tmp_path, ScriptedModel(STEPS))
+    async with server.serving(), open_tui(server, size=(120, 40), approve=Approve.ALL) as tui:
         monkeypatch.setattr(Client, "diff", stuck)
-        await deck.say("work")
-        await deck.until(lambda: deck.idle and deck.answers == ["done"] and asked.is_set())
-        await deck.say("half a")
-        await deck.until(lambda: "half a" in deck.screen)
+        await tui.say("work")
+        await tui.until(lambda: tui.idle and tui.answers == ["done"] and asked.is_set())
+        await tui.say("half a")
+        await tui.until(lambda: "half a" in tui.screen)
 
 
 async def test_servers_are_read_at_the_start_and_an_event_wins(tmp_path: Path) -> None:
     gate = Gate()
     async with (
-        harbour(tmp_path, ScriptedModel([[Pause(gate)]])).serving() as port,
-        aboard(port, size=(120, 40)) as deck,
+        local_server(tmp_path, ScriptedModel([[Pause(gate)]])).serving() as server,
+        open_tui(server, size=(120, 40)) as tui,
     ):
-        await deck.until(lambda: "me (you)" in deck.screen)  # the snapshot is there, which would replace the mirror
+        await tui.until(lambda: "me (you)" in tui.screen)  # the snapshot is there, which would replace the mirror
         language = LspEvent(server="pyright", root=".", state="ready")
-        deck.app.connection.mirror.lsp["pyright", "."] = language
-        deck.app.heard(Event("lsp_event", Change.UPDATED, language))
-        await deck.until(lambda: "pyright LSP ready" in deck.screen)
+        tui.app.connection.mirror.lsp["pyright", "."] = language
+        tui.app.heard(Event("lsp_event", Change.UPDATED, language))
+        await tui.until(lambda: "pyright LSP ready" in tui.screen)
 
 
 def test_a_file_that_was_changed_several_times_is_one_row() -> None:
@@ -109,23 +112,23 @@ def test_a_file_that_was_changed_several_times_is_one_row() -> None:
 # -- diffs in cards
 
 
-def background(deck: Deck, row: str, text: str) -> Color | None:
+def background(tui: TuiDriver, row: str, text: str) -> Color | None:
     """The background of a text in the row of the screen that has another one."""
-    line = next(line for line in drawn(deck.app) if row in "".join(piece.text for piece in line))
+    line = next(line for line in drawn(tui.app) if row in "".join(piece.text for piece in line))
     return next(piece.style.bgcolor for piece in line if text in piece.text and piece.style is not None)
 
 
 async def test_a_diff_in_a_card_has_numbers_and_backgrounds_as_in_the_dialog(tmp_path: Path) -> None:
-    port = harbour(tmp_path, ScriptedModel(STEPS))
-    async with port.serving(), aboard(port, size=(120, 40), approve=Approve.ALL) as deck:
-        await deck.say("work")
-        await deck.until(lambda: deck.idle and deck.answers == ["done"])
-        await deck.until(lambda: "3 + four" in deck.screen)
-        assert "2     - two" in deck.screen
-        added, deleted = (background(deck, "+ four", "four"), background(deck, "- two", "two"))
+    server = local_server(tmp_path, ScriptedModel(STEPS))
+    async with server.serving(), open_tui(server, size=(120, 40), approve=Approve.ALL) as tui:
+        await tui.say("work")
+        await tui.until(lambda: tui.idle and tui.answers == ["done"])
+        await tui.until(lambda: "3 + four" in tui.screen)
+        assert "2     - two" in tui.screen
+        added, deleted = (background(tui, "+ four", "four"), background(tui, "- two", "two"))
         assert added != deleted
-        row = next(line for line in drawn(deck.app) if any("four" in piece.text for piece in line))
-        edge = deck.cards[-1].content_region.right - 1
+        row = next(line for line in drawn(tui.app) if any("four" in piece.text for piece in line))
+        edge = tui.cards[-1].content_region.right - 1
         at = 0
         for piece in row:
             if at <= edge < at + piece.cell_length:
@@ -145,13 +148,13 @@ def test_no_line_of_a_diff_is_wider_than_its_card(width: int) -> None:
 
 
 async def test_the_light_theme_is_white(tmp_path: Path) -> None:
-    async with harbour(tmp_path, ScriptedModel.echo()).serving() as port, aboard(port) as deck:
-        await deck.say("/theme light")
-        await deck.until(lambda: deck.app.theme == LIGHT.name)
-        await deck.pilot.pause()
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server) as tui:
+        await tui.say("/theme light")
+        await tui.until(lambda: tui.app.theme == LIGHT.name)
+        await tui.pilot.pause()
         colours = [
             piece.style.bgcolor.get_truecolor()
-            for line in drawn(deck.app)
+            for line in drawn(tui.app)
             for piece in line
             if piece.style is not None and piece.style.bgcolor is not None
             for _ in range(piece.cell_length)

@@ -86,9 +86,9 @@ class LongboatApp(App[None]):
         self.models: ModelPage | None = None
         self.project_commands: tuple[CommandInfo, ...] = ()
         self.connection = Connection(client, path, self, env=env)
-        self.desk = CurrentSession(self.connection)
+        self.current = CurrentSession(self.connection)
         self.sender = Sender(self.connection, session=self._session, on_change=lambda _: self.show_tail())
-        self.hearing = EventHandling(self)
+        self.event_handling = EventHandling(self)
         self.asking = AskDialogs(self)
         self.inbox = InboxActions(self)
         self.command_actions = CommandActions(self)
@@ -99,14 +99,14 @@ class LongboatApp(App[None]):
         self._runs_due = False
         self._reading: Worker[None] | None = None
         self.leaving = app_exit.AppExit(self)
-        self.composer = Composer(lambda: (self.desk.session_id, self.desk.draft))
-        self.view = TranscriptView(by=self.desk.by, other=self.desk.other, older=self.desk.read_older)
+        self.composer = Composer(lambda: (self.current.session_id, self.current.draft))
+        self.view = TranscriptView(by=self.current.by, other=self.current.other, older=self.current.read_older)
         self.welcome = Welcome(open_session=self.open_session, put_prompt=self.composer.suggest)
         self.welcome_read = WelcomeState()
         self.message_bar = MessageBar(self.view, act=self.turns.do, leave=self.composer.input.focus)
         self._resume = resume
         if session_id is not None:
-            self.desk.turn_to(session_id)
+            self.current.turn_to(session_id)
         self.told_problem = False
         self._wanted: dict[int, str] = {}
         self._made: dict[int, str] = {}
@@ -153,7 +153,7 @@ class LongboatApp(App[None]):
             self.exit(return_code=1)
 
     def joined(self, workspace: Workspace) -> None:
-        self.run_worker(self._start(self._resume and self.desk.session_id is None), name="start")
+        self.run_worker(self._start(self._resume and self.current.session_id is None), name="start")
 
     async def _start(self, resume: bool) -> None:
         if resume:
@@ -163,7 +163,7 @@ class LongboatApp(App[None]):
                 )
             )
             if page.items:
-                self._made[self.desk.draft] = page.items[0].id  # prompts typed meanwhile go to it
+                self._made[self.current.draft] = page.items[0].id  # prompts typed meanwhile go to it
                 self.open_session(page.items[0].id)
         self.run_worker(self.sender.send_all(), name="sender")
         self.sidebar.read_all()
@@ -172,7 +172,7 @@ class LongboatApp(App[None]):
         await suggestions.read_welcome(self)
 
     def heard(self, event: Event) -> None:
-        self.hearing.hear(event)
+        self.event_handling.hear(event)
 
     def outage(self, error: LongboatError | None) -> None:
         self.show_state()
@@ -193,9 +193,9 @@ class LongboatApp(App[None]):
     # -- the session
 
     def open_session(self, session_id: str | None) -> None:
-        self.desk.turn_to(session_id)
+        self.current.turn_to(session_id)
         self.composer.input.focus()
-        self.hearing.forget()
+        self.event_handling.forget()
         self.turns.forget()
         self.begin_anew()
         if session_id is None:
@@ -230,14 +230,14 @@ class LongboatApp(App[None]):
     @work(name="read", exclusive=True, group="read")
     async def _read(self) -> None:
         try:
-            await self.desk.read_newest()
-            await self.desk.read_runs()
-            await self.desk.read_side()
+            await self.current.read_newest()
+            await self.current.read_runs()
+            await self.current.read_side()
         except LongboatError as error:
             self.notify(error.message, severity="error", markup=False)
             return
-        self.composer.history.take(self.desk.prompts())
-        await self.view.show(self.desk.transcript)
+        self.composer.history.take(self.current.prompts())
+        await self.view.show(self.current.transcript)
         self.sidebar.show()
         self.show_state()
 
@@ -247,11 +247,11 @@ class LongboatApp(App[None]):
             wanted = self._wanted.setdefault(prompt.draft, new_id())  # the same id again if the response is lost
             session = await self.connection.client.create_session(self.connection.workspace_id, session_id=wanted)
             self._made[prompt.draft] = session.id
-            if self.desk.session_id is None and self.desk.draft == prompt.draft:
+            if self.current.session_id is None and self.current.draft == prompt.draft:
                 self.connection.mirror.sessions.setdefault(session.id, session)
-                self.desk.turn_to(session.id)
-                self.desk.transcript.stale = False  # it is new, so nothing was missed
-                await self.view.show(self.desk.transcript)
+                self.current.turn_to(session.id)
+                self.current.transcript.stale = False  # it is new, so nothing was missed
+                await self.view.show(self.current.transcript)
                 self.show_place()
                 self.show_notices()
         return self._made[prompt.draft]
@@ -311,7 +311,7 @@ class LongboatApp(App[None]):
     # -- showing
 
     def show_place(self) -> None:
-        session, own = self.desk.session, self.connection.client.client_id
+        session, own = self.current.session, self.connection.client.client_id
         clients = self.connection.mirror.clients
         others = tuple(describe_people(each for each in clients if person(each) != person(own)))
         title = session.title if session is not None else ""
@@ -325,7 +325,7 @@ class LongboatApp(App[None]):
         self.sidebar.show_model(state)
         self.asking.show_line()
         busy = HINT_ASKED if self.composer.input.answers else HINT_BUSY
-        self.composer.hint(HINT if self.desk.active is None else busy)
+        self.composer.hint(HINT if self.current.active is None else busy)
 
     def show_runs_soon(self) -> None:
         """Redraw queue and state once for all events that arrive together: canceling a queue sends thousands."""
@@ -339,7 +339,7 @@ class LongboatApp(App[None]):
         self.show_state()
 
     def show_queue(self) -> None:
-        self.query_one(QueuePanel).show(self.desk.unfinished)
+        self.query_one(QueuePanel).show(self.current.unfinished)
 
     def show_tail(self) -> None:
         """Show prompts that the server has not accepted yet."""
@@ -348,7 +348,7 @@ class LongboatApp(App[None]):
 
     def show_notices(self) -> None:
         for notices in self.view.tail.query(Notices):
-            notices.show((*suggestions.advice(self), *self.hearing.notices))
+            notices.show((*suggestions.advice(self), *self.event_handling.notices))
 
     def call_attention(self, words: str, detail: str = "") -> None:
         """Notify a person who is looking elsewhere. The desktop sees only `words`, our own text, and the title."""
@@ -450,8 +450,8 @@ class LongboatApp(App[None]):
         unsent = [prompt.text for prompt in self.sender.waiting if prompt.progress is not Progress.SENT]
         return app_exit.farewell_text(
             failure=self._failure,
-            session_id=self.desk.session_id,
-            runs=self.desk.unfinished,
+            session_id=self.current.session_id,
+            runs=self.current.unfinished,
             unsent=unsent,
             come_back=come_back,
         )

@@ -64,7 +64,7 @@ class AskDialogs:
         return [*mirror.permissions.values(), *mirror.questions.values()]
 
     def _is_ours(self, ask: Ask) -> bool:
-        return self._app.desk.is_ours(ask.session_id, ask.parent_session_id)
+        return self._app.current.is_ours(ask.session_id, ask.parent_session_id)
 
     @property
     def _next(self) -> Ask | None:
@@ -82,7 +82,7 @@ class AskDialogs:
         """Take what was sent from the composer as the answer to the oldest request; False if it is not one."""
         if sent.as_prompt or sent.attachments or not is_answer(sent.text):
             return False
-        if sent.place[0] != self._app.desk.session_id:
+        if sent.place[0] != self._app.current.session_id:
             return False
         if time.monotonic() - self._changed_at < GRACE_S:  # it was meant for a request that is gone
             self._app.composer.give_back((), sent.text)
@@ -121,7 +121,7 @@ class AskDialogs:
         ask = self._known.pop(told.id, None)
         self._later.discard(told.id)
         answered = told.state is AskState.ANSWERED
-        mine = told.answered_by is not None and not self._app.desk.other(told.answered_by)
+        mine = told.answered_by is not None and not self._app.current.other(told.answered_by)
         if ask is not None and told.id not in self._sending and is_answer(self._app.composer.input.text):
             self._changed_at = time.monotonic()
         if ask is not None:
@@ -137,8 +137,8 @@ class AskDialogs:
     def _show(self, ask: Ask, count: int) -> None:
         match ask:
             case Permission():
-                run = self._app.desk.runs.get(ask.parent_run_id or ask.run_id)
-                asked_by = self._app.desk.other(run.client_id) if run is not None and run.client_id else ""
+                run = self._app.current.runs.get(ask.parent_run_id or ask.run_id)
+                asked_by = self._app.current.other(run.client_id) if run is not None and run.client_id else ""
                 permission = PermissionDialog(ask, asked_by=asked_by, of=count)
                 self._open = permission
                 self._app.push_screen(permission, lambda result: self._ended(ask, result))

@@ -74,7 +74,7 @@ class CommandActions:
             preview=preview,
             pin=lambda session: client.mark_session(workspace_id, session.id, pinned=not session.pinned),
             archive=lambda session: client.mark_session(workspace_id, session.id, archived=True),
-            current=self._app.desk.session_id,
+            current=self._app.current.session_id,
             asking=self._app.asking.sessions,
             workspace_id=workspace_id,
         )
@@ -96,14 +96,14 @@ class CommandActions:
 
     async def _open_at(self, session_id: str, message_id: str) -> None:
         """Open a session and show a message in it, however old it is."""
-        if session_id != self._app.desk.session_id:
+        if session_id != self._app.current.session_id:
             self._app.open_session(session_id)
         await self._app.wait_read()
-        desk = self._app.desk
-        while desk.session_id == session_id and all(each.id != message_id for each in desk.transcript.messages):
-            if not await desk.read_older(SEARCHED):
+        current = self._app.current
+        while current.session_id == session_id and all(each.id != message_id for each in current.transcript.messages):
+            if not await current.read_older(SEARCHED):
                 break
-        if desk.session_id == session_id:
+        if current.session_id == session_id:
             await self._reveal(message_id)
 
     def fork(self, _: str) -> None:
@@ -121,7 +121,7 @@ class CommandActions:
         if title:
             self._app.attempt(self._client.rename_session(self._workspace_id, session_id, title))
             return
-        session = self._app.desk.session
+        session = self._app.current.session
         dialog = TextDialog("Title:", text=session.title if session is not None else "")
         self._app.push_screen(dialog, lambda written: self._renamed(session_id, written))
 
@@ -140,9 +140,9 @@ class CommandActions:
 
     def find(self, text: str) -> None:
         if self._session_id():
-            desk = self._app.desk
+            current = self._app.current
             dialog = FindDialog(
-                lambda words: find(desk.transcript.messages, words), lambda: desk.read_older(SEARCHED), text=text
+                lambda words: find(current.transcript.messages, words), lambda: current.read_older(SEARCHED), text=text
             )
             self._app.push_screen(dialog, self._found)
 
@@ -164,7 +164,7 @@ class CommandActions:
             self._app.sender.post(Outgoing(text="Summarize", kind=Kind.SUMMARY, session_id=session_id))
 
     def export(self, path: str) -> None:
-        session_id, session = self._session_id(), self._app.desk.session
+        session_id, session = self._session_id(), self._app.current.session
         if session_id is None:
             return
         if path:
@@ -289,7 +289,7 @@ class CommandActions:
             self._app.notify(plain(str(why)), severity="error", markup=False)
 
     def copy(self, _: str) -> None:
-        text = _last_answer(self._app.desk.transcript.messages)
+        text = _last_answer(self._app.current.transcript.messages)
         if text:
             self._app.copy_to_clipboard(text)
         self._app.notify("Copied." if text else "No answer to copy yet.")
@@ -331,9 +331,9 @@ class CommandActions:
         return self._app.connection.workspace_id
 
     def _session_id(self) -> str | None:
-        if self._app.desk.session_id is None:
+        if self._app.current.session_id is None:
             self._app.notify("No session yet. Send a prompt first.", severity="warning")
-        return self._app.desk.session_id
+        return self._app.current.session_id
 
 
 def _write(path: str, text: bytes) -> Path:

@@ -107,7 +107,7 @@ class CurrentSession:
         known = self.runs.get(read.run_id)
         return known is not None and known.state is RunState.FINISHED
 
-    # -- hearing
+    # -- events
 
     def hear_run(self, run: Run) -> None:
         if run.session_id == self.session_id:

@@ -100,13 +100,13 @@ class EventHandling:
     # -- one method per kind of event
 
     def _hear_message(self, message: Message | MessageDelta, parent: str | None) -> None:
-        desk = self._app.desk
-        if message.session_id == desk.session_id:
+        current = self._app.current
+        if message.session_id == current.session_id:
             self._app.view.touch(message.id if isinstance(message, Message) else message.message_id)
             self.drop_notices()
-            if desk.transcript.stale:  # a gap: the missing part has to be read
+            if current.transcript.stale:  # a gap: the missing part has to be read
                 self._app.read_again()
-        elif parent is not None and parent == desk.session_id and isinstance(message, Message):
+        elif parent is not None and parent == current.session_id and isinstance(message, Message):
             self._hear_child(message)
 
     def _hear_child(self, message: Message) -> None:
@@ -134,10 +134,10 @@ class EventHandling:
 
     def _hear_run(self, run: Run) -> None:
         self._app.sender.heard(run.run_id)
-        if run.session_id != self._app.desk.session_id:
+        if run.session_id != self._app.current.session_id:
             return
-        known = self._app.desk.runs.get(run.run_id)
-        self._app.desk.hear_run(run)
+        known = self._app.current.runs.get(run.run_id)
+        self._app.current.hear_run(run)
         if known is None:
             self._app.turns.forget()  # a new prompt ends what could be restored
         if known is None or (known.folded_into, known.client_id) != (run.folded_into, run.client_id):
@@ -145,7 +145,7 @@ class EventHandling:
         self._app.show_runs_soon()
 
     def _hear_end(self, complete: RunComplete) -> None:
-        if complete.session_id != self._app.desk.session_id:
+        if complete.session_id != self._app.current.session_id:
             return
         self.began.pop(complete.run_id, None)
         self._app.view.end_run(complete.run_id)
@@ -158,7 +158,7 @@ class EventHandling:
 
     def _note(self, complete: RunComplete) -> Note | None:
         """A note on how a run ended, for runs without a message that says it."""
-        run = self._app.desk.runs.get(complete.run_id)
+        run = self._app.current.runs.get(complete.run_id)
         prompt = f"“{one_line(run.prompt, 60)}”" if run is not None else "A prompt"
         match complete.outcome:
             case Outcome.CANCELED:
@@ -173,10 +173,10 @@ class EventHandling:
         """Who canceled a run, if that is known."""
         if run is None or run.canceled_by is None:
             return ""
-        return f" by {self._app.desk.other(run.canceled_by) or 'you'}"
+        return f" by {self._app.current.other(run.canceled_by) or 'you'}"
 
     def _hear_notice(self, told: AgentEvent) -> None:
-        if told.session_id != self._app.desk.session_id:
+        if told.session_id != self._app.current.session_id:
             return
         words = " ".join(text for text in (told.message, told.detail) if text)
         match told.type:
@@ -192,13 +192,13 @@ class EventHandling:
             self._app.show_notices()
 
     def _hear_ask(self, ask: Permission | Question) -> None:
-        ours = self._app.desk.is_ours(ask.session_id, ask.parent_session_id)
+        ours = self._app.current.is_ours(ask.session_id, ask.parent_session_id)
         self._app.asking.refresh()
         self._app.show_state()
         self._app.call_attention("The agent needs your answer." if ours else "Another session needs your answer.")
 
     def _hear_session(self, session: Session, *, gone: bool) -> None:
-        if session.id != self._app.desk.session_id:
+        if session.id != self._app.current.session_id:
             return
         if gone:
             self._app.notify("This session was deleted.", severity="warning")

@@ -64,7 +64,7 @@ class InboxActions:
         if self._answering is not None and self._answering[0].id not in {item.id for item in items}:
             self._answering[1].withdrawn(None, None)
         if self._app.app_focus:
-            self._see([item for item in items if item.session_id == self._app.desk.session_id])
+            self._see([item for item in items if item.session_id == self._app.current.session_id])
 
     def open(self) -> None:
         self._list = InboxDialog(self.mirror.items)

@@ -47,7 +47,7 @@ class Sidebar(VerticalScroll, can_focus=False):
 
     def show(self) -> None:
         """Show what the mirror knows."""
-        mirror, session_id = self._app.connection.mirror, self._app.desk.session_id
+        mirror, session_id = self._app.connection.mirror, self._app.current.session_id
         self.query_one(TodosPanel).show(mirror.todos.get(session_id or "", ()))
         self.query_one(JobsPanel).show(list(mirror.jobs.values()))
         self.query_one(ServersPanel).show(list(mirror.lsp.values()), list(mirror.mcp.values()))
@@ -82,16 +82,16 @@ class Sidebar(VerticalScroll, can_focus=False):
             self._app.run_worker(self._read_changes(), name="changes", group=READ)
 
     async def _read_changes(self) -> None:
-        connection, desk = self._app.connection, self._app.desk
+        connection, current = self._app.connection, self._app.current
         try:
             while self._stale:
                 self._stale = False
-                session_id = desk.session_id
+                session_id = current.session_id
                 if session_id is None:
                     self.query_one(ChangesPanel).show([])
                     break
                 page = await connection.client.diff(connection.workspace_id, session_id=session_id)
-                if session_id == desk.session_id:
+                if session_id == current.session_id:
                     self.query_one(ChangesPanel).show(changed_files(page.items), complete=page.complete)
                 await asyncio.sleep(PAUSE_S)
         except LongboatError:

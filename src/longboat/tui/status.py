@@ -170,21 +170,21 @@ def _needed_abroad(waiting: WaitingElsewhere) -> tuple[str, str]:
 
 
 def state_of(app: "LongboatApp") -> State:
-    active, away, session = app.desk.active, app.connection.away, app.desk.session
+    active, away, session = app.current.active, app.connection.away, app.current.session
     model = app.model or (app.models.large if app.models is not None else None) or ""
     infos = app.models.items if app.models is not None else ()
     windows = {info.name: info.context_window or 0 for info in infos}
     efforts = {info.name: info.default_effort for info in infos}
     state = State(
         away=away.message if away is not None else "",
-        since=app.hearing.since(active),
+        since=app.event_handling.since(active),
         doing="interrupting" if active is not None and active.cancel_requested else "working",
-        queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.desk.unfinished),
+        queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.current.unfinished),
         asks=len(app.asking.pending),
         questions=sum(isinstance(ask, Question) for ask in app.asking.pending),
         elsewhere=len(app.asking.elsewhere),
         questions_elsewhere=sum(isinstance(ask, Question) for ask in app.asking.elsewhere),
-        others=len(app.asking.sessions - {app.desk.session_id}),
+        others=len(app.asking.sessions - {app.current.session_id}),
         abroad=app.inbox.elsewhere,
         failed=app.turns.last_failed,
         model=model,

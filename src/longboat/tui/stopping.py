@@ -40,13 +40,13 @@ class Stopping:
             app.sender.take_back(prompt)
             app.composer.put(prompt.text, prompt.attachments)
             return
-        runs, session_id = app.desk.unfinished, app.desk.session_id
+        runs, session_id = app.current.unfinished, app.current.session_id
         if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
             app.notify("Canceling all runs in this session.")
             self._app.attempt(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
         elif runs:
-            run = app.desk.active or runs[0]
+            run = app.current.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
             if len(runs) > 1:
                 app.notify("Stopping. Press esc again to cancel the waiting prompts too.")
@@ -60,7 +60,7 @@ class Stopping:
         asked = self._asked
         if asked is None or asked.session_id != session_id:
             return False
-        still = any(run.run_id == asked.run_id for run in self._app.desk.unfinished)
+        still = any(run.run_id == asked.run_id for run in self._app.current.unfinished)
         return still or self.clock() - asked.at < SECOND_S
 
     def cancel(self, run_id: str) -> None:

@@ -41,7 +41,7 @@ def _show(app: "LongboatApp", models: ModelPage, *, offering: bool = False) -> N
         app.told_problem = True
         offering = offering and not any(model.ready for model in models.items)
         offered = offering and app.model_setup.offer()
-        if not offered and app.desk.session_id is not None:  # the empty screen shows it
+        if not offered and app.current.session_id is not None:  # the empty screen shows it
             app.notify(models.problem, title="No model available", severity="warning", timeout=20, markup=False)
     app.show_state()
     show_welcome(app)
@@ -51,7 +51,7 @@ def _show(app: "LongboatApp", models: ModelPage, *, offering: bool = False) -> N
 def advice(app: "LongboatApp") -> tuple[str, ...]:
     """Advice about the model in a new session, unless the person chose the model."""
     told = app.models.advice if app.models is not None else None
-    return (told,) if told and app.model is None and app.desk.session_id is None else ()
+    return (told,) if told and app.model is None and app.current.session_id is None else ()
 
 
 async def read_welcome(app: "LongboatApp") -> None:
@@ -68,7 +68,7 @@ async def read_welcome(app: "LongboatApp") -> None:
 
 def show_welcome(app: "LongboatApp") -> None:
     """Show the empty screen, or hide it as soon as there is a session or a prompt."""
-    app.welcome.display = app.desk.session_id is None and not app.sender.waiting
+    app.welcome.display = app.current.session_id is None and not app.sender.waiting
     if not app.welcome.display:
         return
     models = app.models

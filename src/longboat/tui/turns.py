@@ -82,13 +82,13 @@ class Turns:
         turns, first = 0, None
         try:
             while turns == 0 or (until is not None and await self._is_there(until)):
-                known = self._app.desk.transcript.messages
+                known = self._app.current.transcript.messages
                 undone = await self._client.undo(self._workspace_id, session_id)
                 turns += 1
                 first = self._prompt_of(undone, known) or first
                 fates |= {file.path: file for file in undone.fates}
         finally:
-            if turns and session_id == self._app.desk.session_id:
+            if turns and session_id == self._app.current.session_id:
                 self._undone(self.line.turns + turns, first, list(fates.values()))
 
     async def _is_there(self, message: Message) -> bool:
@@ -103,7 +103,7 @@ class Turns:
 
     async def _redo(self, session_id: str) -> None:
         undone = await self._client.redo(self._workspace_id, session_id)
-        if session_id != self._app.desk.session_id:
+        if session_id != self._app.current.session_id:
             return
         composer, left = self._app.composer, max(0, self.line.turns - 1)
         self.line.show(left)
@@ -154,7 +154,7 @@ class Turns:
 
     async def _edit(self, message: Message) -> None:
         """Continue in a copy of what was before a prompt, with the prompt in the composer. Nothing is lost."""
-        before = [each for each in self._app.desk.transcript.messages if each.seq < message.seq]
+        before = [each for each in self._app.current.transcript.messages if each.seq < message.seq]
         if before:
             session = await self._client.fork_session(self._workspace_id, message.session_id, before[-1].id)
             self._app.open_session(session.id)
@@ -177,7 +177,9 @@ class Turns:
         if run is None:
             app.notify("Nothing to retry: the last run did not fail.")
             return
-        sent = [each for each in app.desk.transcript.messages if each.run_id == run.run_id and each.role is Role.USER]
+        sent = [
+            each for each in app.current.transcript.messages if each.run_id == run.run_id and each.role is Role.USER
+        ]
         shell = run.prompt.startswith("!")
         app.sender.post(
             Outgoing(
@@ -193,10 +195,10 @@ class Turns:
 
     def failed_run(self) -> Run | None:
         """The newest run, if it failed and nothing else is going on."""
-        desk = self._app.desk
-        own = [run for run in desk.runs.values() if run.folded_into is None]
+        current = self._app.current
+        own = [run for run in current.runs.values() if run.folded_into is None]
         newest = max(own, key=lambda run: run.seq, default=None)
-        return newest if newest is not None and not desk.unfinished and newest.outcome in FAILED else None
+        return newest if newest is not None and not current.unfinished and newest.outcome in FAILED else None
 
     @property
     def last_failed(self) -> bool:

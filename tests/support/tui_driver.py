@@ -34,7 +34,7 @@ PATIENCE_S = 20.0
 
 
 @dataclass
-class Harbour:
+class LocalServer:
     """A server that can be stopped and started again on the same directory."""
 
     path: Path
@@ -51,7 +51,7 @@ class Harbour:
         return str(self.path / "project")
 
     @asynccontextmanager
-    async def serving(self, **options: Any) -> AsyncIterator["Harbour"]:
+    async def serving(self, **options: Any) -> AsyncIterator["LocalServer"]:
         settings = settings_in(self.path, host=None, server=ServerSection(max_body_mb=64))
         with open_listeners(settings) as listeners:
             models = OneModel(self.model) if self.model is not None else None
@@ -65,14 +65,14 @@ class Harbour:
                         await app.leave(drain_s=0, hurry=asyncio.Event())
 
 
-def harbour(path: Path, model: Model | None, config: str = TITLES_OFF) -> Harbour:
+def local_server(path: Path, model: Model | None, config: str = TITLES_OFF) -> LocalServer:
     (path / "project").mkdir(exist_ok=True)
     (path / "project" / "longboat.json").write_text(config)
-    return Harbour(path, model)
+    return LocalServer(path, model)
 
 
 @dataclass
-class Deck:
+class TuiDriver:
     """An app under test, and the ways to look at it."""
 
     app: LongboatApp
@@ -128,22 +128,24 @@ class Deck:
 
     @property
     def idle(self) -> bool:
-        return self.app.desk.session_id is not None and not self.app.desk.unfinished and not self.app.sender.waiting
+        return (
+            self.app.current.session_id is not None and not self.app.current.unfinished and not self.app.sender.waiting
+        )
 
 
 @asynccontextmanager
-async def aboard(
-    port: Harbour, *, size: tuple[int, int] = (100, 30), name: str = "me", **options: Any
-) -> AsyncIterator[Deck]:
+async def open_tui(
+    server: LocalServer, *, size: tuple[int, int] = (100, 30), name: str = "me", **options: Any
+) -> AsyncIterator[TuiDriver]:
     """The app of one person, ready for prompts."""
-    async with Client(socket=port.socket, client_id=name) as client:
-        app = LongboatApp(client, port.project, **options)
+    async with Client(socket=server.socket, client_id=name) as client:
+        app = LongboatApp(client, server.project, **options)
         async with app.run_test(size=size, notifications=True) as pilot:
-            deck = Deck(app, pilot, in_terminal(app))
-            await deck.until(lambda: app.connection.workspace_id and app.models is not None)
-            yield deck
+            tui = TuiDriver(app, pilot, in_terminal(app))
+            await tui.until(lambda: app.connection.workspace_id and app.models is not None)
+            yield tui
             # All that was laid out was drawn, unless they have left.
-            await deck.until(lambda: app._exit or deck.terminal.picture == picture(app))
+            await tui.until(lambda: app._exit or tui.terminal.picture == picture(app))
             app.workers.cancel_all()  # as when somebody leaves: Textual's harness takes the widgets away first
 
 
