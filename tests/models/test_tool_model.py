@@ -200,10 +200,11 @@ async def test_a_model_that_has_called_natively_keeps_its_way(endpoint: Scripted
     assert models.remembered == NATIVE
 
 
-async def test_a_call_that_cannot_be_read_is_asked_for_again_in_steps(
-    endpoint: ScriptedEndpoint, models: Models
+@pytest.mark.parametrize("printed", ['{"name": "view", "arguments": {"path": ', f"{FENCED}\nIt has three lines."])
+async def test_a_call_that_is_not_plain_is_asked_for_again_in_steps(
+    endpoint: ScriptedEndpoint, models: Models, printed: str
 ) -> None:
-    endpoint.add(words("I look.\n" + '{"name": "view", "arguments": {"path": '), [Say(STEP)])
+    endpoint.add(words(f"I look.\n{printed}"), [Say(STEP)])
     events = await ask(models.make())
     assert (thoughts(events), said(events), calls(events)) == ("I look.", "", LOOKED)
     assert len(notices(events)) == 1

@@ -173,10 +173,11 @@ class ToolModel:
         found = find_calls(held, request.tools)
         if self._known is None:
             why = f"{self._display_name} printed a tool call as text."
-            if found.calls:
+            if found.calls and not found.after:
                 await self._learn(STEPS)
                 return [self._notice(why, STEPS), *_step_events(found.before, found.calls, end)]
-            if found.broken_at is not None:
+            if found.calls or found.broken_at is not None:
+                # Words after a call may be made-up results, or the call an example: in steps the model says which.
                 raise _Unfit(why, self._unreadable())
             if _ignores_tools(request, end.usage):
                 why = f"The server does not tell {self._display_name} of its tools."
