@@ -1,6 +1,8 @@
 """Keys that are stored: who can read them, for whom they are, and that two writers lose nothing."""
 
+import importlib
 import json
+import os
 import stat
 import threading
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 
+import longboat.config.system_keyring
 from longboat.config.credentials import Credentials, credentials_file, forget_key, read_credentials, store_key
 from longboat.errors import ConfigInvalid
 from secrecy import SECRETS
@@ -137,6 +140,32 @@ def test_with_a_keyring_the_file_has_no_key(file: Path, system_keyring: MemoryKe
     assert stored(file) == "another"
     assert forget_key(file, "anthropic")
     assert system_keyring.kept == {}
+
+
+def test_a_kill_between_keyring_and_file_gives_no_key_to_another_address(
+    file: Path, system_keyring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file still names the old address: the new key is not for it, and the old one works on."""
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    old, new = "https://a.example/v1", "https://b.example/v1"
+    store_key(file, "work", kind="openai-compatible", base_url=old, api_key=KEY)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", kill)
+        with pytest.raises(Killed):
+            store_key(file, "work", kind="openai-compatible", base_url=new, api_key="for b alone")
+    importlib.reload(longboat.config.system_keyring)  # the next process remembers nothing
+    found = read_credentials(file)
+    assert found.key_for("work", "openai-compatible", old) == KEY
+    assert found.key_for("work", "openai-compatible", new) is None
+    store_key(file, "work", kind="openai-compatible", base_url=new, api_key="for b alone")
+    assert read_credentials(file).key_for("work", "openai-compatible", new) == "for b alone"
+    assert KEY not in system_keyring.kept.values(), "what was replaced is deleted"
 
 
 def test_a_keyring_that_fails_leaves_the_key_to_the_file(

@@ -53,7 +53,7 @@ class Credentials:
             return None
         if known.keyring is None:
             return known.api_key
-        return system_keyring.read(_account(self.file, provider), known.keyring)
+        return system_keyring.read(_account(self.file, provider, known.keyring))
 
 
 def credentials_file(user_file: Path) -> Path:
@@ -83,7 +83,7 @@ def store_key(file: Path, provider: str, *, kind: str, base_url: str | None, api
         known = dict(read_credentials(file).by_provider)
         before = known.get(provider)
         version = secrets.token_hex(8)
-        in_keyring = system_keyring.write(_account(file, provider), api_key, version)
+        in_keyring = system_keyring.write(_account(file, provider, version), api_key)
         known[provider] = Credential(
             type=kind,
             base_url=base_url,
@@ -91,8 +91,8 @@ def store_key(file: Path, provider: str, *, kind: str, base_url: str | None, api
             keyring=version if in_keyring else None,
         )
         _save(file, known)
-        if before is not None and before.keyring is not None and not in_keyring:
-            system_keyring.delete(_account(file, provider))
+        if before is not None and before.keyring is not None:
+            system_keyring.delete(_account(file, provider, before.keyring))
 
 
 def forget_key(file: Path, provider: str) -> bool:
@@ -104,7 +104,7 @@ def forget_key(file: Path, provider: str) -> bool:
             return False
         _save(file, known)
         if found.keyring is not None:
-            system_keyring.delete(_account(file, provider))
+            system_keyring.delete(_account(file, provider, found.keyring))
         return True
 
 
@@ -112,6 +112,6 @@ def _save(file: Path, known: Mapping[str, Credential]) -> None:
     write(file, msgspec.json.format(msgspec.json.encode(known), indent=2).decode() + "\n")
 
 
-def _account(file: Path, provider: str) -> str:
+def _account(file: Path, provider: str, word: str) -> str:
     """Two homes of one user have keys of their own."""
-    return f"{provider} ({file.parent})"
+    return f"{provider} ({file.parent}) {word}"

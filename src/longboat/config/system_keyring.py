@@ -26,18 +26,18 @@ def is_available() -> bool:
     return False
 
 
-def write(account: str, secret: str, version: str) -> bool:
+def write(account: str, secret: str) -> bool:
     """False if the keyring did not take it."""
     if not is_available():
         return False
     import keyring
 
     _in_time(lambda: keyring.set_password(SERVICE, account, secret))
-    return read(account, version) == secret
+    return read(account) == secret
 
 
 @lru_cache(maxsize=64)
-def _read(account: str, version: str) -> str:
+def _read(account: str) -> str:
     import keyring
 
     found = _in_time(lambda: keyring.get_password(SERVICE, account))
@@ -46,12 +46,12 @@ def _read(account: str, version: str) -> str:
     return found
 
 
-def read(account: str, version: str) -> str | None:
-    """Asked once for each `version`."""
+def read(account: str) -> str | None:
+    """Asked once for each account."""
     if not is_available():
         return None
     try:
-        return _read(account, version)
+        return _read(account)
     except LookupError:
         return None
 
