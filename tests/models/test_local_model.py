@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +16,12 @@ import pytest
 from local_files import demo_file, put, put_stub, qwen_file, spec_of
 from running_app import launch
 
+from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.local.known import DEMO, QWEN_CODER
 from longboat.models.local.model import LocalModel, LocalModels
 from longboat.models.local.process import runtime_installed
-from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
+from longboat.models.protocol import Finished, Model, ModelEvent, ModelRequest, Progress, StopReason, TextDelta
 from longboat.wire.models import Message, Outcome, Role, TextPart, ToolCallPart, ToolResultPart
 
 pytestmark = [
@@ -275,7 +277,7 @@ async def test_two_models_run_side_by_side(models: LocalModels, data_dir: Path, 
 # The prefix cache
 
 
-async def evaluated(model: LocalModel, request: ModelRequest) -> tuple[int, str]:
+async def evaluated(model: Model, request: ModelRequest) -> tuple[int, str]:
     """How many input tokens the model had to evaluate, and what it said."""
     async with model.stream(request) as stream:
         events = [event async for event in stream]
@@ -319,6 +321,68 @@ async def test_sessions_that_take_turns_keep_their_prefixes(model: LocalModel) -
     for system in systems:
         count, _ = await evaluated(model, replace(conversation("Name a color.", "Red.", "Again."), system=system))
         assert count < 40
+
+
+VIEW = ToolSpec(
+    name="view",
+    description="Read a file of the project, and show it with line numbers. " * 6,
+    schema={"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
+)
+
+
+async def test_steps_evaluate_only_the_last_call_and_its_result(
+    models: LocalModels, data_dir: Path, demo: Path
+) -> None:
+    """The tools are part of the prefix; the call is written as the model would have written it."""
+    spec = spec_of(str(demo), data_dir, tools="steps", max_output_tokens=40)
+    model = models.with_tools(spec)
+    asked = replace(conversation("What is in notes.txt?"), tools=(VIEW,), max_output_tokens=None)
+    first, _ = await evaluated(model, asked)
+    call = ToolCallPart(id="c1", name="view", input='{"path": "notes.txt"}')
+    result = ToolResultPart(tool_call_id="c1", name="view", content="Buy rope.", is_error=False)
+    [prompted] = asked.messages
+    called = msgspec.structs.replace(prompted, id="m1", seq=1, role=Role.ASSISTANT, parts=(call,))
+    answered = msgspec.structs.replace(prompted, id="m2", seq=2, role=Role.TOOL, parts=(result,))
+    second, _ = await evaluated(model, replace(asked, messages=(prompted, called, answered)))
+    assert first > 300
+    assert second < 100
+
+
+class CountingModel:
+    """A model that notes how many tokens of each request were evaluated."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.provider, self.name = model.provider, model.name
+        self.context_window, self.abilities = model.context_window, model.abilities
+        self.evaluated: list[int] = []
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
+        async with self.model.stream(request) as events:
+            yield self._noted(events)
+
+    async def _noted(self, events: AsyncIterator[ModelEvent]) -> AsyncIterator[ModelEvent]:
+        async for event in events:
+            if isinstance(event, Finished):
+                self.evaluated.append(event.usage.input_tokens - event.cached_tokens)
+            yield event
+
+
+async def test_a_sessions_next_turn_evaluates_only_what_is_new(
+    models: LocalModels, data_dir: Path, demo: Path, tmp_path: Path
+) -> None:
+    """As the server asks: its whole system prompt stays in the cache."""
+    spec = spec_of(str(demo), data_dir, tools="none", max_output_tokens=10)
+    counting = CountingModel(models.with_tools(spec))
+    async with launch(tmp_path, counting) as app:
+        for number, text in enumerate(("Name a color.", "Another one.", "And a third.")):
+            await app.submit(text, f"r{number}")
+            await app.completed(f"r{number}")
+    first, *others = counting.evaluated
+    assert len(others) == 2
+    assert max(others) < first / 2
+    assert max(others) < 40
 
 
 @pytest.mark.timeout(600)
