@@ -1,4 +1,4 @@
-"""Numbers on the command line: what runs took and cost, and what failed (the review of the faces)."""
+"""Numbers on the command line: what runs took and cost, and what failed."""
 
 import json
 from pathlib import Path

@@ -86,7 +86,7 @@ async def test_a_prompt_brings_an_archived_session_back(tmp_path: Path) -> None:
 
 
 async def test_the_list_of_workspaces_tells_when_each_was_used_and_what_waits(tmp_path: Path) -> None:
-    """faces: "time shown is when it was created, not used; no ask marker"."""
+    """The time shown was that of its creation, and nothing marked a session that asks something."""
     model = ScriptedModel([[CallTool("bash", '{"command": "touch x"}')], [Say("done")]])
     async with launch(tmp_path, model) as running:
         (tmp_path / "never used").mkdir()

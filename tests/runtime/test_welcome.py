@@ -1,4 +1,4 @@
-"""What a face shows before the first prompt: the branch, and things to try that fit the directory."""
+"""What a client shows before the first prompt: the branch, and things to try that fit the directory."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What faces need beside the stream: pages from the end, a search, the plan, the models, and people's commands."""
+"""What clients need beside the stream: pages from the end, a search, the plan, the models, and people's commands."""
 
 from pathlib import Path
 
@@ -139,7 +139,7 @@ async def test_everybody_sees_who_canceled_what(tmp_path: Path) -> None:
 
 
 async def test_a_transcript_is_paged_from_its_end(tmp_path: Path) -> None:
-    """A face shows the newest first, however long a session is."""
+    """A client shows the newest first, however long a session is."""
     async with launch(tmp_path, ScriptedModel([[Say(str(n))] for n in range(5)], context_window=BIG)) as running:
         for n in range(5):
             await running.submit(f"prompt {n}", f"r{n}")

@@ -1,4 +1,4 @@
-"""What faces draw of a workspace's files: directories, names, diffs."""
+"""What clients show of a workspace's files: directories, names, diffs."""
 
 import asyncio
 import json

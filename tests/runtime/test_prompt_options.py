@@ -1,4 +1,4 @@
-"""What a prompt wishes of its answer: effort and a schema; and images that tools show (A6)."""
+"""The options of a prompt, effort and a schema; and images that tools show (A6)."""
 
 import base64
 from collections.abc import Sequence

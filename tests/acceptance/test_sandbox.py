@@ -1,4 +1,4 @@
-"""A command in the lesser box and the server's own door, which lets its user in without a token (A8)."""
+"""A command in the weaker sandbox and the server's own socket, which lets its user in without a token (A8)."""
 
 import json
 import shutil

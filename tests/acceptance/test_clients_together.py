@@ -53,9 +53,11 @@ async def test_f6_a_terminal_a_page_and_a_command_show_one_session_at_the_same_t
     )
     directory = site.project("together")
     session = await site.session(directory)
-    async with AsyncExitStack() as faces:
-        anna = await faces.enter_async_context(open_tab(chromium, site, session))
-        tom = await faces.enter_async_context(open_terminal(site, "-s", session.session_id, cwd=directory, user="tom"))
+    async with AsyncExitStack() as clients:
+        anna = await clients.enter_async_context(open_tab(chromium, site, session))
+        tom = await clients.enter_async_context(
+            open_terminal(site, "-s", session.session_id, cwd=directory, user="tom")
+        )
         await tom.sees("Type a prompt", "also connected: anna")
         await tom.say("[[together]] go")
         # Text streams to all of them, long before the run ends.
@@ -64,7 +66,7 @@ async def test_f6_a_terminal_a_page_and_a_command_show_one_session_at_the_same_t
         await anna.sees("[[together]] go", "First words")
         await expect(anna.working).to_contain_text("for tom")
         (run,) = await session.ledger()
-        wanda = await faces.enter_async_context(
+        wanda = await clients.enter_async_context(
             open_terminal(site, "watch", run["run_id"], cwd=directory, user="wanda")
         )
         await wanda.sees("First words")
