@@ -78,6 +78,18 @@ async def test_the_timeline_has_one_scale_on_which_waiting_is_not_the_tools(chro
         assert "canceled." in described
 
 
+async def test_a_run_that_failed_at_once_is_a_short_bar(chromium: Browser, site: Site) -> None:
+    """It was stretched over the whole width, with an axis of milliseconds."""
+    session = await site.session(site.project("at-once", providers={}, models={"large": "anthropic/claude-sonnet-4-5"}))
+    async with open_tab(chromium, site, session) as anna:
+        await anna.say("hello")
+        timeline = anna.page.locator(".timeline")
+        await expect(timeline.locator(".run .tick")).to_contain_text("failed")
+        ends = timeline.locator("svg > .tick")
+        await expect(ends.first).to_have_text("0")
+        assert (await ends.last.text_content() or "").endswith(" s")
+
+
 async def test_labels_of_the_timeline_touch_neither_bars_nor_each_other(chromium: Browser, site: Site) -> None:
     """Finding 11."""
     touching = """(svg) => {

@@ -9,6 +9,7 @@ const MOST_RUNS = 8;
 const WIDTH = 300;
 const ROW = 34;
 const AXIS = 18;
+const SHORTEST_S = 1; // of the scale: a run that failed at once is a short bar, not a long one
 const KINDS = [
   ['waiting', 'queued'],
   ['working', 'model'],
@@ -77,7 +78,7 @@ export class Timeline {
     const rows = runs.map((run) =>
       timesOf(run, this.callsOf(run, now), run.finished_at ?? now, this.leftOut.get(run.run_id)),
     );
-    const longest = ceiling(Math.max(0.05, ...rows.map((row) => row.whole)));
+    const longest = ceiling(Math.max(SHORTEST_S, ...rows.map((row) => row.whole)));
     const numbers = table(rows);
     numbers.open = Boolean(wasOpen);
     replace(
