@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check generate fuzz bench chaos evals dev docs pictures clean
+.PHONY: help setup run test check generate mocks fuzz bench chaos evals dev docs pictures clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ check: $(SITE) ## Lint, format, types, import rules, generated files, the docume
 	$(BIN)/python scripts/generate_sync_client.py --check
 	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
+
+mocks: ## Install other people's model servers, for the tests that use them, into an environment of their own
+	@$(PYTHON) -m venv .venv-mocks
+	@.venv-mocks/bin/pip install -q 'llmock>=0.2.2,<0.3'
 
 generate: setup ## Write what is made from the code: the sync client, the generated pages
 	$(BIN)/python scripts/generate_sync_client.py

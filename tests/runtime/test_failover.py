@@ -114,6 +114,8 @@ async def test_in_the_middle_of_a_turn_the_next_one_has_what_was_done_and_each_s
         check_transcript(list(messages))
         assert "half" not in str(messages)
         assert [message["role"] for message in second.requests[0].body["messages"]][-2:] == ["assistant", "tool"]
+        systems = {each.body["messages"][0]["content"] for each in (*first.requests, *second.requests)}
+        assert len(systems) == 1, "what the first model was told of date and branch, the second is told too"
         assert (await running.workspace.session(running.session_id)).usage.cost == 5.0
         by_model = {figure.model: figure.usage.cost for figure in (await running.app.stats(None, days=1)).models}
         assert by_model == {"first/m": 1.0, "second/m": 4.0}

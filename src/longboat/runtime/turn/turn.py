@@ -84,7 +84,7 @@ class Turn:
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._models: TurnModels | None = None
         self._added = ""
-        """What hooks added to the system prompt."""
+        """What was added to the system prompt in this turn."""
         self._limits = TurnLimits(services, record, tell=self._notices.problem, flush=self._outbox.flush)
         self._tool_calls = ToolCalls(
             services,
@@ -284,7 +284,7 @@ class Turn:
             if note is not None:
                 known[self.run_id] = note
                 self._outbox.write(put_surroundings(self._session_id, self.run_id, note))
-        self._setup = replace(self._setup, system=f"{self._setup.system}\n\n{known.pop(first)}")
+        self._add_to_system(known.pop(first))
         return known
 
     def _ask_to_speak(self, reason: StopReason) -> bool:
@@ -329,9 +329,13 @@ class Turn:
             said = await announce(
                 self._services, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
             )
-            added = "".join(f"\n\n{text}" for text in said)
-            self._added += added
-            self._setup = replace(self._setup, system=self._setup.system + added)
+            for text in said:
+                self._add_to_system(text)
+
+    def _add_to_system(self, text: str) -> None:
+        """To the system prompt, also of a model that takes over."""
+        self._added += f"\n\n{text}"
+        self._setup = replace(self._setup, system=f"{self._setup.system}\n\n{text}")
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
         """One answer of the model: why the turn ends with it, or the calls with which it continues.
