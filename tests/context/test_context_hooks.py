@@ -1,6 +1,7 @@
 """Hooks: real processes, JSON in and out, exit 2 denies, nothing else blocks (A5)."""
 
 import asyncio
+import hashlib
 import json
 import os
 import signal
@@ -10,8 +11,10 @@ from typing import Any
 import pytest
 from other_processes import is_alive
 
+from longboat.config.load import load_config, user_config_file
+from longboat.config.trust import record, trusted_file
 from longboat.context import hooks
-from longboat.context.hooks import Hook, HookCall, HookEvent, Hooks, Verdict, ask, join_hooks, read_hooks
+from longboat.context.hooks import Hook, HookCall, HookEvent, Hooks, Verdict, ask, read_hooks
 from longboat.errors import ConfigInvalid
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -292,10 +295,15 @@ def test_a_misspelled_guard_is_refused_not_left_out(section: dict[str, Any], mes
     assert caught.value.message == message
 
 
-def test_a_projects_hooks_come_after_the_users_and_never_replace_them() -> None:
-    user = read_hooks({"before_tool": [{"command": "guard"}]})
-    project = read_hooks({"before_tool": [{"command": "theirs"}], "after_tool": [{"command": "format"}]})
-    both = join_hooks([user, project])
+def test_a_projects_hooks_come_after_the_users_and_never_replace_them(tmp_path: Path) -> None:
+    """The user's own may be guards."""
+    own, project = user_config_file({}, tmp_path), tmp_path / "longboat.json"
+    own.parent.mkdir(parents=True)
+    own.write_text(json.dumps({"hooks": {"before_tool": [{"command": "guard"}]}}))
+    theirs = {"before_tool": [{"command": "theirs"}], "after_tool": [{"command": "format"}]}
+    project.write_text(json.dumps({"hooks": theirs}))
+    record(trusted_file(own), tmp_path, hashlib.sha256(project.read_bytes()).hexdigest())
+    both = read_hooks(load_config(tmp_path, environ={}, user_dir=tmp_path).hooks)
     assert [hook.command for hook in both.before_tool] == ["guard", "theirs"]
     assert [hook.command for hook in both.after_tool] == ["format"]
 

@@ -5,7 +5,7 @@ stderr as the reason. Any other failure is reported and never blocks. Processes 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -113,12 +113,6 @@ def read_hooks(section: Mapping[str, Any]) -> Hooks:
         if key.endswith(".matcher") and "regex" in message:
             message = "Expected tool names, with * and ? as wildcards and | between several"
         raise ConfigInvalid(f"{key}: {message[:1].lower()}{message[1:]}") from None
-
-
-def join_hooks(parts: Iterable[Hooks]) -> Hooks:
-    """All hooks one after the other. A project's never replace the user's own: those may be guards."""
-    parts = tuple(parts)
-    return Hooks(**{event.value: tuple(hook for part in parts for hook in part.of(event)) for event in HookEvent})
 
 
 async def ask(hooks: Hooks, call: HookCall, *, environ: Mapping[str, str]) -> Verdict:
