@@ -276,6 +276,28 @@ async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: 
             assert scene.read("a.txt") == (WITH_TWENTY if is_made else WITH_TWO)
 
 
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_after_a_crash_the_next_prompt_tells_of_an_undo_if_it_was_made(tmp_path: Path, is_made: bool) -> None:
+    async with open_scenario(tmp_path, [TWO, [Say("done")]], files=FILES) as scene:
+        await scene.turn("change")
+        (file,) = await changed(scene)
+        wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,), client_id="vera")
+        with REPLACING:
+            undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
+            await wait_until_replacing(scene.path)
+            left = await crashed(scene.running)
+        await undoing
+        if not is_made:
+            (scene.path / "a.txt").write_text(WITH_TWO)
+        model = ScriptedModel([[Say("understood")]])
+        async with launch(left, model, session_id=scene.running.session_id) as again:
+            await again.submit("go on", "r2")
+            await again.completed("r2")
+            assert ("a.txt (1 of 2 hunks)" in str(model.requests[-1].messages)) == is_made
+            (now,) = (await again.workspace.review.changes(session_id=again.session_id, run_id=None)).items
+            assert now.undone_by == (("vera",) if is_made else ())
+
+
 async def test_a_redo_after_a_crash_finds_out_what_became_of_an_undo_by_a_person(tmp_path: Path) -> None:
     """It took the person's own change for that of somebody else, and refused."""
     parts: list[list[Any]] = [

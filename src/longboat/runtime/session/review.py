@@ -172,7 +172,9 @@ class Review:
     # What the model is told
 
     async def notes(self, session_id: str, run_id: str) -> dict[str, str]:
-        """For each run the note that goes with its prompt. What no prompt has told goes with that of this run."""
+        """For each run the note that goes with its prompt. What no prompt has told goes with that of this run, which
+        has not changed anything yet."""
+        await self._undo.settle(session_id)
         reverts = await self._store.reads.reverts(session_id)
         if any(each.told_run is None for each in reverts):
             write = tell_reverts(session_id, run_id)
