@@ -113,6 +113,15 @@ async def test_a_model_with_a_small_window_has_few_tools_in_few_words(tmp_path: 
     tools = {tool.name: tool.description for tool in model.requests[0].tools}
     assert set(tools) == {"view", "ls", "grep", "edit", "write", "bash"}
     assert all(len(words) < 60 for words in tools.values())
+    fields = {tool.name: set(tool.schema["properties"]) for tool in model.requests[0].tools}
+    assert fields == {
+        "view": {"path", "offset"},
+        "ls": {"path"},
+        "grep": {"pattern", "path"},
+        "edit": {"path", "old_text", "new_text"},
+        "write": {"path", "content"},
+        "bash": {"command"},
+    }
 
 
 async def test_a_model_with_a_small_window_is_told_to_work_unless_it_can_only_talk(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ class ToolSpec:
     traits: ToolTraits = UNKNOWN
     brief: str = ""
     """The description for a model with a small window, which gets only the tools that have one."""
+    brief_fields: tuple[str, ...] = ()
+    """The optional fields that such a model gets too. Most it would fill in for no reason."""
     cues: str = ""
     """A regular expression for the words of a prompt that call for this tool. A model that is too small to choose is
     offered it only then."""

@@ -1,7 +1,8 @@
 """Tools as a particular model is shown them: fewer and in fewer words, or without a field that has no use here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from typing import Any
 
 from longboat.core.tool import ToolSpec
 from longboat.tools.context import ToolContext
@@ -21,12 +22,18 @@ class DescribedTool:
 
 
 def tools_for_small_models(tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Those that have a brief description, for a model with a small context window."""
-    return {
-        name: DescribedTool(tool, replace(tool.spec, description=tool.spec.brief))
-        for name, tool in tools.items()
-        if tool.spec.brief
-    }
+    """Those that have a brief description, for a model with a small context window; with the fields that it needs."""
+    return {name: DescribedTool(tool, _in_brief(tool.spec)) for name, tool in tools.items() if tool.spec.brief}
+
+
+def _in_brief(spec: ToolSpec) -> ToolSpec:
+    kept = {*spec.schema.get("required", ()), *spec.brief_fields}
+    return replace(spec, description=spec.brief, schema=_with_fields(spec.schema, kept))
+
+
+def _with_fields(schema: Mapping[str, Any], kept: Set[str]) -> dict[str, Any]:
+    properties = {name: field for name, field in schema.get("properties", {}).items() if name in kept}
+    return {**schema, "properties": properties} if properties else dict(schema)
 
 
 def without_agent_names(tools: Mapping[str, Tool]) -> dict[str, Tool]:
@@ -38,6 +45,5 @@ def without_agent_names(tools: Mapping[str, Tool]) -> dict[str, Tool]:
 
 
 def _without_field(tool: Tool, field: str) -> Tool:
-    schema = tool.spec.schema
-    properties = {name: value for name, value in schema.get("properties", {}).items() if name != field}
-    return DescribedTool(tool, replace(tool.spec, schema={**schema, "properties": properties}))
+    kept = tool.spec.schema.get("properties", {}).keys() - {field}
+    return DescribedTool(tool, replace(tool.spec, schema=_with_fields(tool.spec.schema, kept)))

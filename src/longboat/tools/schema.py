@@ -19,12 +19,26 @@ Schema = dict[str, Any]
 
 
 def spec_of(
-    name: str, shape: type[msgspec.Struct], traits: ToolTraits = UNKNOWN, *, brief: str = "", cues: str = ""
+    name: str,
+    shape: type[msgspec.Struct],
+    traits: ToolTraits = UNKNOWN,
+    *,
+    brief: str = "",
+    brief_fields: tuple[str, ...] = (),
+    cues: str = "",
 ) -> ToolSpec:
-    """The spec of the tool `name`. Its description is NAME.md, beside the module of its input. `brief` and `cues` are
-    for small models."""
+    """The spec of the tool `name`. Its description is NAME.md, beside the module of its input. `brief`, `brief_fields`
+    and `cues` are for small models."""
     description = Path(getfile(shape)).with_name(f"{name}.md").read_text("utf-8").strip()
-    return ToolSpec(name=name, description=description, schema=schema_of(shape), traits=traits, brief=brief, cues=cues)
+    return ToolSpec(
+        name=name,
+        description=description,
+        schema=schema_of(shape),
+        traits=traits,
+        brief=brief,
+        brief_fields=brief_fields,
+        cues=cues,
+    )
 
 
 def schema_of(shape: type[msgspec.Struct]) -> Schema:

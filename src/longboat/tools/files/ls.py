@@ -44,6 +44,7 @@ class LsTool:
             draw=Draw.QUIET,
         ),
         brief="List the files here.",
+        brief_fields=("path",),
         cues=r"list|ls|what files|which files|director(?:y|ies)|folders?",
     )
 

@@ -60,6 +60,7 @@ class ViewTool:
             draw=Draw.FILE,
         ),
         brief="Read a file.",
+        brief_fields=("offset",),
         cues=r"read|show|open|view|cat|look at|explain|what is in|contents?",
     )
 

@@ -56,6 +56,7 @@ class GrepTool:
             draw=Draw.QUIET,
         ),
         brief="Search the files for a pattern.",
+        brief_fields=("path",),
         cues=r"grep|search|find|where is",
     )
 
