@@ -200,6 +200,14 @@ async def test_a_model_that_has_called_natively_keeps_its_way(endpoint: Scripted
     assert models.remembered == NATIVE
 
 
+async def test_a_server_that_loses_its_tools_is_believed(endpoint: ScriptedEndpoint, models: Models) -> None:
+    """Another model may have the same name one day."""
+    endpoint.add([CallTool("view", {"path": "a.py"})], [NO_TOOLS], [Say(ANSWER)])
+    await ask(models.make())
+    assert said(await ask(models.make())) == "Done."
+    assert models.remembered == STEPS
+
+
 @pytest.mark.parametrize("printed", ['{"name": "view", "arguments": {"path": ', f"{FENCED}\nIt has three lines."])
 async def test_a_call_that_is_not_plain_is_asked_for_again_in_steps(
     endpoint: ScriptedEndpoint, models: Models, printed: str

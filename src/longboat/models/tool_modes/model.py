@@ -115,7 +115,7 @@ class ToolModel:
             except _Unfit as found:
                 unfit = unfit or found
             except ModelError as error:
-                if use.mode != "native" or error.code != TOOLS_REFUSED or self._known is not None:
+                if use.mode != "native" or error.code != TOOLS_REFUSED:
                     raise
                 unfit = _Unfit(f"The server does not support tools for {self._display_name}.", error)
         assert unfit is not None, "only a way that is unfit leads here"
