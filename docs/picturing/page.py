@@ -50,6 +50,7 @@ class Tab:
     async def shot(self, *, size: tuple[int, int] = DESK, dark: bool = False) -> bytes:
         await self.page.set_viewport_size({"width": size[0], "height": size[1]})
         await self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        await self.page.mouse.move(0, 0)  # else something looks as if it were chosen
         await self.page.wait_for_timeout(400)  # the page lays itself out anew, and tells nobody when it is done
         return await self.page.screenshot(animations="disabled", caret="hide")
 

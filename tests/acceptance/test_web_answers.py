@@ -283,6 +283,11 @@ async def test_a_dangerous_call_looks_different_and_enter_never_allows_it(
         await expect(effect(anna)).to_have_text("Enter allows this call once.")
         await anna.prompt.fill("")
         await anna.picture(name)
+        if not size:
+            await expect(effect(anna)).to_have_text("Press d to deny; or type what to do instead.")
+            await anna.page.set_viewport_size({"width": NARROW[0], "height": NARROW[1]})
+            await expect(effect(anna)).to_have_text("Choose an answer, or type what to do instead.")
+            await anna.page.set_viewport_size({"width": 1280, "height": 800})
         # Nor do keys outside the prompt, whatever has the focus.
         for place in (anna.transcript, card.get_by_role("group", name="Command"), first):
             await place.focus()

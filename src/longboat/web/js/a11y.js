@@ -70,17 +70,11 @@ export class Drawer {
   }
 }
 
-/** A short message at the top of the page. `action` has label and run. It stays while it has the focus. */
-export function toast(text, kind = 'info', action = null) {
+/** A short message at the top of the page. */
+export function toast(text, kind = 'info') {
   const box = h('div', { class: `toast ${kind}` }, h('p', {}, text));
-  const leave = () => setTimeout(() => (box.matches(':focus-within, :hover') ? leave() : box.remove()), SHOWN_MS[kind]);
-  const run = () => {
-    box.remove();
-    action.run();
-  };
-  if (action) box.append(h('button', { type: 'button', class: 'small', onclick: run }, action.label));
   byId('toasts').append(box);
-  leave();
+  setTimeout(() => box.remove(), SHOWN_MS[kind]);
 }
 
 /** Why something failed. While the banner says that the server is away, no toast repeats it. */

@@ -39,6 +39,8 @@ export class Answering {
     composer.text.addEventListener('keyup', () => this.draw()); // a key may have put an earlier prompt there
     this.onKey = (event) => this.keyElsewhere(event);
     document.addEventListener('keydown', this.onKey);
+    this.onResize = () => this.draw(); // keys are mentioned on wide screens alone
+    addEventListener('resize', this.onResize);
     this.stops = [
       mirror.on('answered', (answer) => this.settled(answer)),
       mirror.on('asks', () => this.draw()),
@@ -48,6 +50,7 @@ export class Answering {
   close() {
     clearTimeout(this.alone);
     document.removeEventListener('keydown', this.onKey);
+    removeEventListener('resize', this.onResize);
     this.stops.forEach((stop) => stop());
   }
 
