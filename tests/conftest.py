@@ -57,18 +57,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_secret_comes_out(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[secrecy.Listener]:
+def no_secret_comes_out(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[secrecy.LeakRecorder]:
     """Whatever passes a harness is searched for the secrets that it gave its server: see `secrecy`."""
     for name, value in secrecy.ENVIRON.items():
         monkeypatch.setenv(name, value)
-    secrecy.listener.leaks.clear()
-    ear, logger, own = secrecy.LogEar(), logging.getLogger(), logging.getLogger("longboat")
+    secrecy.recorder.leaks.clear()
+    check, logger, own = secrecy.LogCheck(), logging.getLogger(), logging.getLogger("longboat")
     level = own.level
     own.setLevel(logging.DEBUG)  # what is usually not told is searched as well
-    logger.addHandler(ear)
-    yield secrecy.listener
-    logger.removeHandler(ear)
+    logger.addHandler(check)
+    yield secrecy.recorder
+    logger.removeHandler(check)
     own.setLevel(level)
     allowed = [name for mark in request.node.iter_markers("shows_secrets") for name in mark.args]
-    if complaint := secrecy.listener.complaint(*allowed):
+    if complaint := secrecy.recorder.complaint(*allowed):
         pytest.fail(f"A secret came out:{complaint}", pytrace=False)

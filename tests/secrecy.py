@@ -63,13 +63,13 @@ def secrets_in(said: bytes) -> list[str]:
 
 
 @dataclass
-class Listener:
+class LeakRecorder:
     """What was let out in one test, and where."""
 
     leaks: dict[str, set[str]] = field(default_factory=dict)
     """Places by secret."""
 
-    def hear(self, said: bytes | str, where: str) -> None:
+    def check_for_secrets(self, said: bytes | str, where: str) -> None:
         for name in secrets_in(said.encode(errors="replace") if isinstance(said, str) else said):
             self.leaks.setdefault(name, set()).add(where)
 
@@ -79,51 +79,51 @@ class Listener:
         return "".join(f"\nthe {name} came out in {', '.join(places)}" for name, places in found.items())
 
 
-listener = Listener()
+recorder = LeakRecorder()
 """That of the test that is running: `conftest` empties it before each."""
 
 
-def hear(said: bytes | str, where: str) -> None:
-    listener.hear(said, where)
+def check_for_secrets(said: bytes | str, where: str) -> None:
+    recorder.check_for_secrets(said, where)
 
 
-class Ear:
+class StreamCheck:
     """Hears a stream in pieces: a secret that is cut in two is found as well."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._rest = b""
 
-    def hear(self, piece: bytes) -> None:
+    def check_for_secrets(self, piece: bytes) -> None:
         said = self._rest + piece
-        hear(said, self._where)
+        check_for_secrets(said, self._where)
         self._rest = said[-_LONGEST:]
 
 
-class LogEar(logging.Handler):
+class LogCheck(logging.Handler):
     """Hears every log line of this process, tracebacks too."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.name == "httpx2" and "/login?token=" in record.getMessage():
             return  # a test's own client, which tells where it logs in
-        hear(f"{self.format(record)}\n{vars(record)}", f"the log of {record.name}")
+        check_for_secrets(f"{self.format(record)}\n{vars(record)}", f"the log of {record.name}")
 
 
-class _Heard(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, ear: Ear) -> None:
+class _CheckedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, check: StreamCheck) -> None:
         self._stream = stream
-        self._ear = ear
+        self._check = check
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._stream:
-            self._ear.hear(piece)
+            self._check.check_for_secrets(piece)
             yield piece
 
     async def aclose(self) -> None:
         await self._stream.aclose()
 
 
-class Overheard(httpx2.AsyncBaseTransport):
+class CheckedTransport(httpx2.AsyncBaseTransport):
     """A transport whose every answer is heard: its headers and, piece by piece, its body, streams too."""
 
     def __init__(self, transport: httpx2.AsyncBaseTransport) -> None:
@@ -132,24 +132,26 @@ class Overheard(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         answer = await self._transport.handle_async_request(request)
         where = f"{request.method} {request.url.path}"
-        hear(b"\n".join(name + b": " + value for name, value in answer.headers.raw), f"the headers of {where}")
+        check_for_secrets(
+            b"\n".join(name + b": " + value for name, value in answer.headers.raw), f"the headers of {where}"
+        )
         assert isinstance(answer.stream, httpx2.AsyncByteStream)
-        answer.stream = _Heard(answer.stream, Ear(f"the answer to {where}"))
+        answer.stream = _CheckedStream(answer.stream, StreamCheck(f"the answer to {where}"))
         return answer
 
     async def aclose(self) -> None:
         await self._transport.aclose()
 
 
-def overhear(reader: asyncio.StreamReader, where: str) -> None:
+def check_reader(reader: asyncio.StreamReader, where: str) -> None:
     """Hear all that comes on a bare connection from now on."""
-    ear, feed = Ear(where), reader.feed_data
+    check, feed = StreamCheck(where), reader.feed_data
 
-    def hear_and_feed(data: bytes) -> None:
-        ear.hear(data)
+    def check_and_feed(data: bytes) -> None:
+        check.check_for_secrets(data)
         feed(data)
 
-    setattr(reader, "feed_data", hear_and_feed)  # noqa: B010 - the protocol calls it by name
+    setattr(reader, "feed_data", check_and_feed)  # noqa: B010 - the protocol calls it by name
 
 
 def provider(base_url: str = "http://127.0.0.1:1/v1", **changes: Any) -> dict[str, Any]:
@@ -166,14 +168,14 @@ def mcp() -> dict[str, Any]:
     return {"quiet": run, "far": web | {"enabled": False}}
 
 
-def furnish(file: Path) -> None:
+def add_secrets(file: Path) -> None:
     """Give a user without a configuration one that holds secrets and changes nothing else."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({"providers": {"spare": provider()}, "mcp": mcp()}))
 
 
-def hear_files(*files: Path) -> None:
+def check_files(*files: Path) -> None:
     for file in files:
         if file.is_file():
-            hear(file.read_bytes(), os.path.basename(file))
+            check_for_secrets(file.read_bytes(), os.path.basename(file))

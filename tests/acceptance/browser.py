@@ -21,7 +21,7 @@ from sessions import SessionClient
 
 from longboat.testing import CallTool
 from parts import how, missing
-from secrecy import SECRETS, hear
+from secrecy import SECRETS, check_for_secrets
 
 MARKS = [
     pytest.mark.acceptance,
@@ -197,7 +197,7 @@ async def open_tab(
         if session is not None:
             await tab.go(session)
         yield tab
-        hear(await tab.page.content(), "the page")
+        check_for_secrets(await tab.page.content(), "the page")
         assert await tab.page.evaluate("window.__pwned") is False
         assert tab.faults == []
     finally:

@@ -18,7 +18,7 @@ import msgspec
 
 from longboat.testing import HttpStep, encode_script
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
-from secrecy import ENVIRON, hear, hear_files, provider
+from secrecy import ENVIRON, check_files, check_for_secrets, provider
 
 Process = subprocess.Popen[str]
 PATIENCE_S = 60
@@ -127,8 +127,8 @@ class Done:
 def finished(process: Process, given: str | None = None) -> Done:
     """The process's end, for which it has a minute."""
     out, err = process.communicate(given, timeout=PATIENCE_S)
-    hear(out or "", "a command's output")
-    hear(err or "", "a command's errors")
+    check_for_secrets(out or "", "a command's output")
+    check_for_secrets(err or "", "a command's errors")
     return Done(process.returncode, out or "", err or "")
 
 
@@ -165,7 +165,7 @@ def home_with(endpoint: Endpoint) -> Iterator[Home]:
     finally:
         home.longboat("stop", "--force", cwd=path)
         _end(home.processes)
-        hear_files(path / "data" / "server.log")
+        check_files(path / "data" / "server.log")
         shutil.rmtree(path, ignore_errors=True)  # a server that was killed may still be removing its files
 
 

@@ -27,7 +27,7 @@ from sessions import SessionClient
 from longboat.config.trust import record
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
-from secrecy import SECRETS, Overheard, hear, hear_files, mcp, overhear, provider
+from secrecy import SECRETS, CheckedTransport, check_files, check_for_secrets, check_reader, mcp, provider
 
 GIVE_UP_S = 100
 BOTH_DOORS = ["unix", "tcp"]
@@ -146,7 +146,7 @@ class Site:
         else:
             limits = httpx2.Limits(max_connections=None)
             pool, url, headers = httpx2.AsyncHTTPTransport(uds=str(self.socket), limits=limits), "http://localhost", {}
-        http = httpx2.AsyncClient(transport=Overheard(pool), base_url=url, headers=headers, timeout=PATIENCE_S)
+        http = httpx2.AsyncClient(transport=CheckedTransport(pool), base_url=url, headers=headers, timeout=PATIENCE_S)
         return await self.clients.enter_async_context(http)
 
     @property
@@ -171,7 +171,7 @@ class Site:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         else:
             reader, writer = await asyncio.open_unix_connection(str(self.socket))
-        overhear(reader, "the answer to raw bytes")
+        check_reader(reader, "the answer to raw bytes")
         return reader, writer
 
 
@@ -210,8 +210,8 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
                 if process.returncode is None:
                     process.kill()
                 for said in await process.communicate():
-                    hear(said or b"", "the output of a process")
-            hear_files(site.log, site.data / "server.log")
+                    check_for_secrets(said or b"", "the output of a process")
+            check_files(site.log, site.data / "server.log")
             shutil.rmtree(path)
 
 
@@ -220,6 +220,6 @@ async def ended(process: Process) -> Done:
     async with asyncio.timeout(PATIENCE_S):
         out, err = await process.communicate()
     assert process.returncode is not None
-    hear(out, "a command's output")
-    hear(err, "a command's errors")
+    check_for_secrets(out, "a command's output")
+    check_for_secrets(err, "a command's errors")
     return Done(process.returncode, out.decode(), err.decode())

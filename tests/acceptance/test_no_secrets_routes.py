@@ -14,7 +14,7 @@ from processes import Site, ended, open_site
 from sessions import SessionClient
 
 from longboat.testing import CallTool, Say
-from secrecy import ENVIRON, SECRETS, hear, hear_files, mcp, provider
+from secrecy import ENVIRON, SECRETS, check_files, check_for_secrets, mcp, provider
 
 pytestmark = pytest.mark.acceptance
 
@@ -187,9 +187,9 @@ async def test_no_route_tells_a_secret_and_none_is_left_out() -> None:
         sent = [exchange.headers for exchange in site.model.requests]
         assert all(SECRETS["provider key"] in headers["authorization"] for headers in sent), "it was never used"
         for exchange in site.model.requests:
-            hear(json.dumps(exchange.body), "what the model is told")
+            check_for_secrets(json.dumps(exchange.body), "what the model is told")
         await site.server.wait()
-        hear_files(*site.data.glob("longboat.db*"))
+        check_files(*site.data.glob("longboat.db*"))
 
 
 async def _ask(http: httpx2.AsyncClient, method: str, path: str, options: dict[str, Any]) -> httpx2.Response:

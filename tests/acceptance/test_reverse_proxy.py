@@ -33,7 +33,7 @@ from longboat.wire.models import Outcome, RunComplete
 from longboat.wire.requests import Submit
 from longboat.wire.sse import HEARTBEAT
 from parts import how, missing, where
-from secrecy import SECRETS, Overheard
+from secrecy import SECRETS, CheckedTransport
 
 pytestmark = [
     pytest.mark.acceptance,
@@ -67,7 +67,7 @@ class Proxy:
     def open(self, **options: Any) -> httpx2.AsyncClient:
         """A client of our own that trusts the certificate."""
         trust = ssl.create_default_context(cafile=self.certificate)
-        heard = Overheard(httpx2.AsyncHTTPTransport(verify=trust))
+        heard = CheckedTransport(httpx2.AsyncHTTPTransport(verify=trust))
         return httpx2.AsyncClient(transport=heard, base_url=self.url, timeout=PATIENCE_S, **options)
 
 

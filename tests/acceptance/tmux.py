@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cli_home import LONGBOAT, PATIENCE_S, Home
 
-from secrecy import hear
+from secrecy import check_for_secrets
 
 EVERY_S = 0.03
 NUMBERS = count()
@@ -62,7 +62,7 @@ class Pane:
         while True:
             screen = self.screen
             if true(screen):
-                hear(screen, "the terminal app")
+                check_for_secrets(screen, "the terminal app")
                 return screen
             assert time.monotonic() < end, f"never {told}, but:\n{screen}"
             time.sleep(EVERY_S)

@@ -25,7 +25,7 @@ from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.models import Outcome
 from longboat.wire.providers import Provider, ProviderCheck
 from longboat.wire.requests import Approve, CheckProvider, ConnectProvider
-from secrecy import SECRETS, hear_files
+from secrecy import SECRETS, check_files
 
 KEY = SECRETS["stored key"]
 QUIET = {"models": {"detect": False}, "titles": False, "retry": {"base_s": 0, "attempts": 1}}
@@ -283,7 +283,7 @@ async def test_from_nothing_to_an_answer_without_a_restart(tmp_path: Path, endpo
         },
     }
     assert stat.S_IMODE(keys().stat().st_mode) == 0o600
-    hear_files(*(tmp_path / "data").rglob("*"))
+    check_files(*(tmp_path / "data").rglob("*"))
 
 
 async def test_a_known_provider_needs_no_entry_in_the_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from running_app import launch
 from server_harness import serve_in
 
 from longboat.testing import ScriptedModel
-from secrecy import SECRETS, Ear, Listener, hear, secrets_in
+from secrecy import SECRETS, LeakRecorder, StreamCheck, check_for_secrets, secrets_in
 
 KEY = SECRETS["provider key"]
 
@@ -21,7 +21,7 @@ planted = pytest.mark.shows_secrets("provider key", reason="planted, to see that
 
 @planted
 async def test_a_key_that_a_prompt_brings_back_is_found_in_events_and_messages(
-    tmp_path: Path, no_secret_comes_out: Listener
+    tmp_path: Path, no_secret_comes_out: LeakRecorder
 ) -> None:
     async with launch(tmp_path, ScriptedModel.echo()) as running:
         await running.submit(f"my key is {KEY}", "r1")
@@ -32,7 +32,7 @@ async def test_a_key_that_a_prompt_brings_back_is_found_in_events_and_messages(
 
 
 @planted
-async def test_a_key_in_an_answer_of_the_server_is_found(tmp_path: Path, no_secret_comes_out: Listener) -> None:
+async def test_a_key_in_an_answer_of_the_server_is_found(tmp_path: Path, no_secret_comes_out: LeakRecorder) -> None:
     async with serve_in(tmp_path) as served:
         place = await served.workspace(tmp_path / "project")
         for client in (served.unix, served.tcp):
@@ -41,17 +41,17 @@ async def test_a_key_in_an_answer_of_the_server_is_found(tmp_path: Path, no_secr
 
 
 @planted
-def test_a_key_in_the_log_is_found(no_secret_comes_out: Listener) -> None:
+def test_a_key_in_the_log_is_found(no_secret_comes_out: LeakRecorder) -> None:
     logging.getLogger("longboat.models").warning("asked", extra={"headers": {"authorization": f"Bearer {KEY}"}})
     assert no_secret_comes_out.leaks == {"provider key": {"the log of longboat.models"}}
 
 
 @planted
 @pytest.mark.parametrize("at", range(1, len(KEY)))
-def test_a_key_that_comes_in_two_pieces_is_found(at: int, no_secret_comes_out: Listener) -> None:
-    ear = Ear("a stream")
+def test_a_key_that_comes_in_two_pieces_is_found(at: int, no_secret_comes_out: LeakRecorder) -> None:
+    check = StreamCheck("a stream")
     for piece in (b"x" * 500 + KEY[:at].encode(), KEY[at:].encode() + b"x" * 500):
-        ear.hear(piece)
+        check.check_for_secrets(piece)
     assert no_secret_comes_out.leaks == {"provider key": {"a stream"}}
 
 
@@ -66,7 +66,8 @@ def test_pieces_and_other_spellings_of_every_secret_are_found(name: str, secret:
 def test_a_test_that_lets_a_secret_out_fails_and_says_which_and_where(tmp_path: Path) -> None:
     for name in ("conftest.py", "environment.py", "secrecy.py"):
         shutil.copy(Path(__file__).parents[1] / name, tmp_path)
-    program = "import secrecy\ndef test_it():\n    secrecy.hear(secrecy.SECRETS['MCP header'], 'some place')\n"
+    leak = "secrecy.check_for_secrets(secrecy.SECRETS['MCP header'], 'some place')"
+    program = f"import secrecy\ndef test_it():\n    {leak}\n"
     (tmp_path / "test_leak.py").write_text(program)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
@@ -80,7 +81,7 @@ def test_a_test_that_lets_a_secret_out_fails_and_says_which_and_where(tmp_path: 
 
 
 @pytest.mark.shows_secrets("MCP header", reason="planted")
-def test_what_a_test_may_show_is_only_what_it_names(no_secret_comes_out: Listener) -> None:
-    hear(SECRETS["MCP header"], "some place")
+def test_what_a_test_may_show_is_only_what_it_names(no_secret_comes_out: LeakRecorder) -> None:
+    check_for_secrets(SECRETS["MCP header"], "some place")
     assert no_secret_comes_out.complaint("MCP header") == ""
     assert "the MCP header came out in some place" in no_secret_comes_out.complaint("provider key")

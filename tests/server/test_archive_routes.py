@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from server_harness import Served, overheard_client, refusal, serve_in
+from server_harness import Served, checked_client, refusal, serve_in
 
 from longboat.client import Client, SyncClient
 from longboat.config.settings import ServerSection
@@ -104,7 +104,7 @@ async def test_an_own_export_comes_in_again_however_large_and_what_is_too_large_
 
 async def test_nobody_without_the_token_imports_anything(served: Served, workspace: str) -> None:
     """http.md: TCP always needs the bearer token; the body is not even read."""
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         answer = await stranger.post(f"{workspace}/sessions/import", content=b" " * (4 << 20))
     assert refusal(answer) == (401, "unauthorized")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from raw_http import HOST, answer_of, connected
-from server_harness import Served, overheard_client, refusal, serve_in
+from server_harness import Served, checked_client, refusal, serve_in
 
 S = "/v1/workspaces/{workspace_id}/sessions"
 
@@ -80,7 +80,7 @@ async def test_no_answer_is_sniffed(served: Served, tmp_path: Path) -> None:
         assert answer.headers.get_list("x-content-type-options") == ["nosniff"], path
     async with served.unix.stream("GET", f"{workspace}/events?client_id=me") as stream:
         assert stream.headers.get_list("x-content-type-options") == ["nosniff"]
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         for path in ("/", "/v1/version", "/login"):
             answer = await stranger.get(path)
             assert (answer.status_code, answer.headers.get_list("x-content-type-options")) == (401, ["nosniff"]), path

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 import pytest
-from server_harness import TOKEN, overheard_client, refusal, serve_in
+from server_harness import TOKEN, checked_client, refusal, serve_in
 
 import longboat
 from longboat.server import page, render_process
@@ -48,7 +48,7 @@ def policy_of(answer: Any) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", ["/", "/stats"])
 async def test_a_browser_without_the_token_is_asked_for_it(served, path):
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         answer = await stranger.get(path)
         assert answer.status_code == 401
         assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -63,7 +63,7 @@ async def test_a_browser_without_the_token_is_asked_for_it(served, path):
 
 
 async def test_only_the_page_itself_asks_and_nothing_of_it_is_shown_to_strangers(served):
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         for name in FILES:
             assert refusal(await stranger.get(f"/assets/{name}")) == (401, "unauthorized")
         assert refusal(await stranger.post("/")) == (401, "unauthorized")
@@ -72,7 +72,7 @@ async def test_only_the_page_itself_asks_and_nothing_of_it_is_shown_to_strangers
 
 
 async def test_the_form_logs_a_browser_in_and_keeps_the_token_out_of_the_address(served):
-    async with overheard_client(served) as browser:
+    async with checked_client(served) as browser:
         origin = {"origin": str(served.tcp.base_url).rstrip("/")}
         answer = await browser.post("/login", data={"token": f" {TOKEN} "}, headers=origin)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
@@ -82,7 +82,7 @@ async def test_the_form_logs_a_browser_in_and_keeps_the_token_out_of_the_address
 
 
 async def test_a_wrong_token_is_asked_for_again_with_the_reason(served):
-    async with overheard_client(served) as browser:
+    async with checked_client(served) as browser:
         for body in ({"token": "wrong"}, {"token": ""}, {}, {"token": '"><script>'}):
             answer = await browser.post("/login", data=body)
             assert answer.status_code == 401
@@ -92,7 +92,7 @@ async def test_a_wrong_token_is_asked_for_again_with_the_reason(served):
 
 
 async def test_what_is_no_login_form_is_refused(served):
-    async with overheard_client(served) as browser:
+    async with checked_client(served) as browser:
         assert (await browser.post("/login", content=b"x" * 5000)).status_code == 413
         assert (await browser.post("/login", content=b"token=\xff\xfe")).status_code == 400
         many = "&".join(f"a{number}=1" for number in range(20))
@@ -103,7 +103,7 @@ async def test_what_is_no_login_form_is_refused(served):
 
 async def test_a_form_sends_its_origin_only_if_the_page_says_so(served):
     """With no-referrer browsers send `Origin: null`, which is refused: nobody could log in."""
-    async with overheard_client(served) as browser:
+    async with checked_client(served) as browser:
         assert (await browser.get("/")).headers["referrer-policy"] == "same-origin"
         null = await browser.post("/login", data={"token": TOKEN}, headers={"origin": "null"})
         assert refusal(null) == (403, "foreign_origin")

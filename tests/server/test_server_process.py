@@ -17,7 +17,7 @@ from server_harness import make_project
 
 from longboat.wire.events import Event, decode_event
 from longboat.wire.sse import Decoder
-from secrecy import Overheard
+from secrecy import CheckedTransport
 
 _SCRIPT = """
 import json, sys
@@ -50,7 +50,9 @@ class Child:
         return str(self.base / "run" / "longboat.sock")
 
     def client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(transport=Overheard(httpx2.AsyncHTTPTransport(uds=self.socket)), base_url="http://x")
+        return httpx2.AsyncClient(
+            transport=CheckedTransport(httpx2.AsyncHTTPTransport(uds=self.socket)), base_url="http://x"
+        )
 
     async def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """The exit code."""

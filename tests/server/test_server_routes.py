@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from server_harness import TOKEN, overheard_client, refusal, serve_in
+from server_harness import TOKEN, checked_client, refusal, serve_in
 
 import longboat
 from longboat.wire.events import EVENTS
@@ -228,7 +228,7 @@ PAGES = {"/", "/stats", "/login"}
 
 async def test_every_route_over_tcp_needs_the_token_but_health_and_login(served):
     document = (await served.unix.get("/v1/openapi.json")).json()
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         for path, methods in document["paths"].items():
             for method in methods:
                 answer = await stranger.request(method.upper(), path.replace("{", "").replace("}", ""))
@@ -259,7 +259,7 @@ async def test_a_foreign_host_and_a_foreign_origin_are_refused_over_tcp_even_for
 
 
 async def test_a_browser_logs_in_with_the_token_and_keeps_a_cookie(served):
-    async with overheard_client(served) as browser:
+    async with checked_client(served) as browser:
         answer = await browser.get("/login", params={"token": TOKEN})
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"]

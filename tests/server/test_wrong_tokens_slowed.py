@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from server_harness import TOKEN, Served, overheard_client, refusal, serve_in
+from server_harness import TOKEN, Served, checked_client, refusal, serve_in
 
 from longboat.server.wrong_tokens import PER_ADDRESS
 
@@ -38,7 +38,7 @@ def by_cookie(client: httpx2.AsyncClient, token: str) -> Awaitable[httpx2.Respon
 async def test_wrong_tokens_are_told_to_wait_and_the_right_one_never(
     served: Served, guess: Callable[[httpx2.AsyncClient, str], Awaitable[httpx2.Response]]
 ) -> None:
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         answers = await asyncio.gather(*(guess(stranger, f"wrong-{n}") for n in range(300)))
         statuses = [answer.status_code for answer in answers]
         assert PER_ADDRESS.at_once <= statuses.count(401) < 30, "one more every few seconds"
@@ -55,7 +55,7 @@ async def test_wrong_tokens_are_told_to_wait_and_the_right_one_never(
 
 
 async def test_a_browser_with_an_old_cookie_is_still_asked_for_the_token(served: Served) -> None:
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         old = {"cookie": f"longboat_{stranger.base_url.port}=old"}
         for _ in range(PER_ADDRESS.at_once):
             assert (await stranger.get("/", headers=old)).status_code == 401
@@ -65,7 +65,7 @@ async def test_a_browser_with_an_old_cookie_is_still_asked_for_the_token(served:
 
 
 async def test_who_shows_no_token_has_not_guessed(served: Served) -> None:
-    async with overheard_client(served) as stranger:
+    async with checked_client(served) as stranger:
         for _ in range(2 * PER_ADDRESS.at_once):
             assert refusal(await stranger.get("/v1/version")) == (401, "unauthorized")
         assert refusal(await by_header(stranger, "wrong")) == (401, "unauthorized")

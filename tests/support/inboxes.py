@@ -9,7 +9,7 @@ from running_app import following
 from longboat.client.inbox import InboxMirror, InboxTail
 from longboat.runtime.app import App
 from longboat.wire.inbox import InboxEvent
-from secrecy import Ear
+from secrecy import StreamCheck
 
 
 class InboxWatcher:
@@ -22,10 +22,10 @@ class InboxWatcher:
         self.ended = asyncio.Event()
         self._tail = InboxTail()
         self._news = asyncio.Event()
-        self._ear = Ear("the inbox")
+        self._check = StreamCheck("the inbox")
 
     def take(self, chunk: bytes) -> None:
-        self._ear.hear(chunk)
+        self._check.check_for_secrets(chunk)
         self.chunks.append(chunk)
         for event in self._tail.feed(chunk):
             self.events.append(event)

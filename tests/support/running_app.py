@@ -24,7 +24,7 @@ from longboat.wire.events import Event, decode_event
 from longboat.wire.models import Accepted, Message, Run, RunComplete
 from longboat.wire.requests import CreateSession, Submit
 from longboat.wire.sse import Decoder
-from secrecy import SECRETS, Ear, furnish, hear
+from secrecy import SECRETS, StreamCheck, add_secrets, check_for_secrets
 
 TITLES_OFF = '{"titles": false, "retry": {"base_s": 0, "attempts": 3}}'
 
@@ -49,11 +49,11 @@ class Watcher:
         """The server ended the stream in good order."""
         self._news = asyncio.Event()
         self._rest = b""
-        self._ear = Ear("an event")
+        self._check = StreamCheck("an event")
         self._decoder = Decoder()
 
     def take(self, chunk: bytes) -> None:
-        self._ear.hear(chunk)
+        self._check.check_for_secrets(chunk)
         *whole, self._rest = (self._rest + chunk).split(b"\n\n")  # a large frame comes in several chunks
         self.frames += [frame + b"\n\n" for frame in whole]
         for frame in self._decoder.decode(chunk):
@@ -113,13 +113,13 @@ class RunningApp:
 
     async def messages(self, session_id: str | None = None) -> Sequence[Message]:
         page = await self.workspace.messages(session_id or self.session_id, limit=500, after=None)
-        hear(msgspec.json.encode(page), "the messages")
+        check_for_secrets(msgspec.json.encode(page), "the messages")
         return page.items
 
     async def ledger(self) -> Sequence[Run]:
         """Every run of the workspace, oldest first."""
         page = await self.workspace.runs(state=None, session_id=None, limit=500, after=None)
-        hear(msgspec.json.encode(page), "the runs")
+        check_for_secrets(msgspec.json.encode(page), "the runs")
         return page.items[::-1]
 
     async def posted(self, count: int) -> None:
@@ -164,7 +164,7 @@ async def launch(
     project = directory / "project"
     project.mkdir(exist_ok=True)
     (project / "longboat.json").write_text(config)
-    furnish(user_config_file(os.environ, Path.home()))
+    add_secrets(user_config_file(os.environ, Path.home()))
     models = None if model is None else OneModel(model)
     async with open_app(settings_in(directory, **settings), models=models, tools=tools) as app:
         workspace, _ = await app.join(str(project), None)

@@ -14,7 +14,7 @@ import httpx2
 from longboat.config.load import user_config_file
 from longboat.config.settings import ServerSection, Settings
 from longboat.server.main import Serving, open_server
-from secrecy import SECRETS, Overheard, furnish, hear
+from secrecy import SECRETS, CheckedTransport, add_secrets, check_for_secrets
 
 TOKEN = SECRETS["server token"]
 
@@ -74,7 +74,7 @@ class Served:
         reader, writer = await asyncio.open_unix_connection(self.socket)
         writer.write(request)
         answer = await reader.read()
-        hear(answer, "the answer to raw bytes")
+        check_for_secrets(answer, "the answer to raw bytes")
         writer.close()
         await writer.wait_closed()
         return answer
@@ -83,15 +83,16 @@ class Served:
 @asynccontextmanager
 async def serve_in(path: Path, **changes: Any) -> AsyncIterator[Served]:
     settings = settings_in(path, **changes)
-    furnish(user_config_file(os.environ, Path.home()))
+    add_secrets(user_config_file(os.environ, Path.home()))
     async with open_server(settings) as serving:
         url = serving.discovery.url or "http://nowhere"
         async with (
             httpx2.AsyncClient(
-                transport=Overheard(httpx2.AsyncHTTPTransport(uds=str(settings.socket))), base_url="http://longboat"
+                transport=CheckedTransport(httpx2.AsyncHTTPTransport(uds=str(settings.socket))),
+                base_url="http://longboat",
             ) as unix,
             httpx2.AsyncClient(
-                transport=Overheard(httpx2.AsyncHTTPTransport()),
+                transport=CheckedTransport(httpx2.AsyncHTTPTransport()),
                 base_url=url,
                 headers={"authorization": f"Bearer {TOKEN}"},
             ) as tcp,
@@ -107,7 +108,7 @@ def refusal(answer: httpx2.Response) -> tuple[int, str]:
     return answer.status_code, body["code"]
 
 
-def overheard_client(served: Served) -> httpx2.AsyncClient:
+def checked_client(served: Served) -> httpx2.AsyncClient:
     """A client at the TCP door that shows no token."""
-    transport = Overheard(httpx2.AsyncHTTPTransport())
+    transport = CheckedTransport(httpx2.AsyncHTTPTransport())
     return httpx2.AsyncClient(transport=transport, base_url=str(served.tcp.base_url))

@@ -17,7 +17,7 @@ from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker, WorkingKey
 from longboat.wire.listings import ModelInfo, ModelPrice
 from longboat.wire.providers import Provider, ProviderCheck
-from secrecy import SECRETS, hear
+from secrecy import SECRETS, check_for_secrets
 
 KEY = SECRETS["stored key"]
 ANTHROPIC = Provider(
@@ -69,7 +69,7 @@ async def test_from_nothing_to_the_first_answer(tmp_path: Path, endpoint: Script
         await tui.pilot.press("enter")
         await tui.until(lambda: "rejected the API key (status 401)" in tui.screen)
         await enter(tui, "key", KEY)
-        hear(tui.screen, "the screen")
+        check_for_secrets(tui.screen, "the screen")
         await tui.pilot.press("enter")
         await opened(tui, SetupModelPicker)
         await tui.pilot.press("down", "enter")
