@@ -274,6 +274,19 @@ async def test_two_models_run_side_by_side(models: LocalModels, data_dir: Path, 
     assert len({one.pid, other.pid} - {None}) == 2
 
 
+async def test_one_that_does_not_fit_ends_idle_ones_and_then_says_how_much_is_missing(
+    models: LocalModels, data_dir: Path, demo: Path
+) -> None:
+    idle = models.get(spec_of(DEMO.id, data_dir))
+    await answer(idle, "Hello", at_most=1)
+    huge = models.get(spec_of(str(demo), data_dir, context_window=900_000_000))
+    with pytest.raises(ModelError, match=r"needs about [\d.]+ GB of memory .* GB is free") as caught:
+        await answer(huge, "Hello")
+    assert (caught.value.code, caught.value.retryable) == ("local_model_failed", False)
+    assert (idle.pid, huge.pid) == (None, None)
+    assert isinstance((await answer(idle, "Hello", at_most=1))[-1], Finished)
+
+
 # The prefix cache
 
 
