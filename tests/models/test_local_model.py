@@ -245,6 +245,14 @@ async def test_an_answer_can_be_held_to_a_schema(model: LocalModel) -> None:
     assert await held_to(model, "Which color is the sky?", COLOR) in ({"color": "red"}, {"color": "blue"})
 
 
+async def test_people_are_told_how_far_it_has_read_a_long_prompt(model: LocalModel) -> None:
+    events = await answer(model, "one two three " * 600, at_most=1)
+    told = [event.message for event in events if isinstance(event, Progress)]
+    assert told[0] == LOADING.message
+    assert len(told) > 1
+    assert all(each.startswith("Reading the prompt (") for each in told[1:])
+
+
 # Any file
 
 

@@ -16,6 +16,7 @@ from longboat.models.openai_stream import StreamReader
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
+    Progress,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -48,6 +49,26 @@ def read_all(*pieces: bytes) -> list[ModelEvent]:
     reader = StreamReader(TO)
     events = [event for part in pieces for event in reader.feed(part)]
     return [*events, *reader.finish()]
+
+
+def test_people_are_told_every_quarter_of_a_long_prompt() -> None:
+    reader = StreamReader(TO)
+
+    def read(total: int, cache: int, processed: int) -> list[ModelEvent]:
+        progress = {"total": total, "cache": cache, "processed": processed}
+        return list(reader.feed(stream_of({"choices": [], "prompt_progress": progress})))
+
+    assert read(900, 0, 600) == []
+    assert read(9_000, 8_100, 8_800) == [], "nearly all of it was cached"
+    told = [read(5_000, 1_000, processed) for processed in (1_000, 2_000, 2_500, 3_800, 4_200, 5_000)]
+    assert told == [
+        [],
+        [Progress("Reading the prompt (4,000 new tokens): 25 %.")],
+        [],
+        [Progress("Reading the prompt (4,000 new tokens): 50 %.")],
+        [Progress("Reading the prompt (4,000 new tokens): 75 %.")],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,8 @@ class Dialect:
     send_reasoning: SendReasoning = "turn"
     json_schema: bool = False
     """The server takes a schema for the answer even where there are tools. Without tools nearly all do."""
+    prompt_progress: bool = False
+    """The server is asked how far it has read a prompt, as llama.cpp can say."""
 
 
 PLAIN = Dialect()
@@ -50,6 +52,8 @@ def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAI
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    if dialect.prompt_progress:
+        body["return_progress"] = True
     limits = [limit for limit in (request.max_output_tokens, dialect.max_output_tokens) if limit is not None]
     if limits:
         body["max_tokens"] = min(limits)

@@ -17,6 +17,7 @@ from longboat.models.openai_refusal import Addressee, read_value, refusal, statu
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
+    Progress,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -27,6 +28,8 @@ from longboat.wire.models import Usage
 
 MAX_LINE = 8 * 1024 * 1024
 """A longer line cannot be the answer of a chat model."""
+LONG_PROMPT = 1_000
+"""Tokens. People who wait for a server to read so many are told how far it is, where it says so."""
 
 _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
@@ -79,10 +82,17 @@ class _Usage(msgspec.Struct, gc=False):
         return (details.cached_tokens if details else None) or self.prompt_cache_hit_tokens or 0
 
 
+class _PromptProgress(msgspec.Struct, gc=False):
+    total: int
+    cache: int = 0
+    processed: int = 0
+
+
 class _Chunk(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
     error: Any = None
+    prompt_progress: _PromptProgress | None = None
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
@@ -112,6 +122,7 @@ class StreamReader:
         self._reason: str | None = None
         self._counted = _Usage()
         """The newest count: some servers send one with every chunk."""
+        self._quarters_read = 0
         self.done = False
         """The server said `[DONE]`: nothing more comes."""
 
@@ -162,8 +173,18 @@ class StreamReader:
             raise self._error(chunk.error)
         if chunk.usage is not None:
             self._counted = chunk.usage
+        if chunk.prompt_progress is not None:
+            yield from self._reading(chunk.prompt_progress)
         if chunk.choices:
             yield from self._choice(chunk.choices[0])
+
+    def _reading(self, progress: _PromptProgress) -> Iterator[ModelEvent]:
+        """Every quarter of a prompt that takes a while."""
+        fresh = progress.total - progress.cache
+        quarters = 4 * (progress.processed - progress.cache) // fresh if fresh >= LONG_PROMPT else 0
+        if self._quarters_read < quarters < 4:
+            self._quarters_read = quarters
+            yield Progress(f"Reading the prompt ({fresh:,} new tokens): {25 * quarters} %.")
 
     def _chunk(self, data: bytes) -> _Chunk:
         try:

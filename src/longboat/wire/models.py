@@ -268,7 +268,7 @@ class AgentEventType(StrEnum):
     SUMMARIZING = "summarizing"
     """The context window is nearly full and the run continues after a summary; or someone asked for one."""
     LOADING = "loading"
-    """The local model is being downloaded or loaded."""
+    """A local model is being downloaded or loaded, or reads a long prompt."""
 
 
 class AgentEvent(Shape, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ async def launch(spec: LocalModelSpec, fit: Fit, log: Path) -> ModelProcess:
         api_key=job.api_key,
         context_window=fit.context_window,
         abilities=abilities_of(spec),
-        dialect=Dialect(max_output_tokens=fit.max_output_tokens),
+        dialect=Dialect(max_output_tokens=fit.max_output_tokens, prompt_progress=True),
         tariff=configured_tariff(FREE),
         idle_timeout_s=_PROMPT_TIMEOUT_S,
     )

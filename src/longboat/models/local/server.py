@@ -71,6 +71,8 @@ def _serve(job: Job):  # type: ignore[no-untyped-def]  # the type is that of an 
     params.fit_params = False
     # Its default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = job.old_prompts_mib
+    # After each batch it tells how far it has read.
+    params.n_batch = params.n_ubatch
     params.n_predict = job.max_output_tokens
     params.sleep_idle_seconds = job.idle_s
     # What the file itself says about sampling comes first.
