@@ -183,6 +183,27 @@ def test_models_lists_providers_and_says_who_answers(home: Home, cwd: Path) -> N
     assert json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["large"] == "mine/m"
 
 
+def test_models_and_doctor_show_the_list_and_who_is_passed_over(home: Home, cwd: Path) -> None:
+    gone = {"type": "openai-compatible", "base_url": "http://127.0.0.1:9/v1", "models": [{"id": "m"}]}
+    config = {"providers": {"gone": gone}, "models": {"large": ["gone/m", "mine/m"]}, "retry": {"attempts": 1}}
+    (cwd / "longboat.json").write_text(json.dumps(config))
+    home.longboat("trust", "--yes", cwd=cwd)
+    before = home.longboat("models", cwd=cwd).out
+    assert "The running server uses gone/m.\nModels for prompts, in this order: gone/m, mine/m.\n" in before
+    done = home.longboat("run", "hello", cwd=cwd)
+    assert (done.code, done.out) == (0, "echo: hello\n")
+    assert "gone/m: The provider cannot be reached. Continuing with mine/m." in done.err
+    shown = home.longboat("models", cwd=cwd).out
+    assert "The running server uses mine/m." in shown
+    assert "gone/m is passed over for another " in shown
+    assert "This shell's environment would give" not in shown
+    (cooldown,) = json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["cooldowns"]
+    assert (cooldown["name"], cooldown["why"]) == ("gone/m", "The provider cannot be reached")
+    told = home.longboat("doctor", cwd=cwd).out
+    assert "prompts: gone/m (then mine/m)" in told
+    assert "gone/m is passed over for another " in told
+
+
 def test_status_and_version_tell_of_the_server(home: Home, cwd: Path) -> None:
     home.longboat("run", "hi", cwd=cwd)
     status = json.loads(home.longboat("status", "--format", "json", cwd=cwd).out)

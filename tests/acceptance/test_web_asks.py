@@ -126,6 +126,26 @@ async def test_a2_a_denial_carries_its_reason_to_the_model(chromium: Browser, si
     assert not (directory / "x.txt").exists()
 
 
+async def test_a_limit_is_a_question_to_both_pages_and_stop_is_the_reason_of_the_end(
+    chromium: Browser, site: Site
+) -> None:
+    site.model.add(*[[tool("ls", path=".", depth=depth)] for depth in (1, 2, 3)], name="limit")
+    session = await site.session(site.project("limit", limits={"steps": 1}))
+    async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
+        await anna.say("[[limit]]")
+        first = ben.asks.filter(has_text="The agent reached a limit: 1 step. Continue?")
+        await first.get_by_role("radio", name="Continue").check()
+        await ben.button("Answer", within=first).click()
+        second = anna.asks.filter(has_text="The agent reached a limit: 2 steps. Continue?")
+        await second.get_by_role("radio", name="Stop").check()
+        await anna.button("Answer", within=second).click()
+        for tab in (anna, ben):
+            await expect(tab.page.locator(".finish[data-reason='limit']")).to_contain_text(
+                "Stopped at a limit: anna stopped it. Send a prompt to continue."
+            )
+            await tab.idle()
+
+
 async def test_a2_questions_are_answered_by_choice_by_several_and_in_own_words(chromium: Browser, site: Site) -> None:
     site.model.add(
         [tool("question", text="Which colour?", choices=["red", "green"])],

@@ -296,6 +296,15 @@ async def test_a_known_provider_needs_no_entry_in_the_file(tmp_path: Path) -> No
         assert haiku.ready
 
 
+async def test_a_chosen_model_becomes_the_first_of_a_list_and_the_others_stay(tmp_path: Path) -> None:
+    listed = ["openai/gpt-6.1-sol", "anthropic/claude-haiku-5-5", "mistral/large"]
+    configure(**QUIET | {"models": {"detect": False, "large": listed}})
+    async with launch(tmp_path, None, config="{}") as running:
+        await connect(running.app, "anthropic", api_key=KEY, model="claude-haiku-5-5")
+        large = ["anthropic/claude-haiku-5-5", "openai/gpt-6.1-sol", "mistral/large"]
+        assert own_config() == QUIET | {"models": {"detect": False, "large": large}}
+
+
 async def test_another_key_is_used_from_the_next_prompt_on(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     async with launch(tmp_path, None, config="{}") as running:
         await connect(running.app, "custom", api_key="an-old-key", base_url=endpoint.base_url, model="coder")

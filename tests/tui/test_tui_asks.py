@@ -4,6 +4,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from running_app import configure
 from textual import events
 from tui_driver import LocalServer, TuiDriver, local_server, open_tui
 
@@ -138,6 +139,20 @@ async def test_a_question_is_answered(tmp_path: Path) -> None:
         await tui.pilot.press("2")
         await tui.until(lambda: tui.idle and tui.answers == ["fine"])
         assert "blue" in tui.text_of(tui.cards[0])
+
+
+async def test_a_limit_is_a_question_and_stop_ends_the_run_with_a_note(tmp_path: Path) -> None:
+    configure(limits={"steps": 1})
+    model = ScriptedModel([[CallTool("ls", {"path": ".", "depth": depth})] for depth in (1, 2, 3)])
+    async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        await tui.say("go on and on")
+        await asked(tui, QuestionDialog)
+        assert "The agent reached a limit: 1 step. Continue?" in tui.screen
+        await tui.pilot.press("1")
+        await tui.until(lambda: len(model.requests) == 2)
+        await asked(tui, QuestionDialog)
+        await tui.pilot.press("2")
+        await tui.until(lambda: tui.idle and "Stopped at a limit: " in tui.screen)
 
 
 async def test_an_ask_that_was_there_before_is_shown_to_who_attaches(tmp_path: Path) -> None:

@@ -70,11 +70,11 @@ class LimitCounter:
         """How far the turn has come, as a few words."""
         match limit:
             case Limit.STEPS:
-                return f"{self._steps_before + self._steps} steps"
+                return _count(self._steps_before + self._steps, "step")
             case Limit.FAILURES:
-                return f"{self._failures} steps in a row in which every tool call failed"
+                return f"{_count(self._failures, 'step')} in a row in which every tool call failed"
             case Limit.TIME:
-                return f"{worked_s / 60:.0f} minutes of work"
+                return f"{_count(round(worked_s / 60), 'minute')} of work"
 
     def warning(self, worked_s: float) -> str | None:
         """For the model, once, when a limit is near."""
@@ -110,13 +110,16 @@ class LimitCounter:
 
     def _warning(self, limit: Limit, worked_s: float) -> str:
         left, _ = self._left(worked_s)[limit]
+        steps = _count(round(left), "more step")
         match limit:
             case Limit.STEPS:
-                near = f"This turn ends after {left:.0f} more step{'' if left == 1 else 's'}."
+                near = f"This turn ends after {steps}."
             case Limit.FAILURES:
-                near = (
-                    f"This turn ends after {left:.0f} more step{'' if left == 1 else 's'} with only failing tool calls."
-                )
+                near = f"This turn ends after {steps} in which every tool call fails."
             case Limit.TIME:
                 near = f"This turn ends in about {max(1, round(left / 60))} min."
         return f"[{near} Finish what matters most, then say what is done and what is left.]"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"

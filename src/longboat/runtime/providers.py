@@ -238,9 +238,9 @@ def _config_changes(
     elif section.base_url != before.base_url:
         changes.append(((*own, "base_url"), section.base_url))
     if request.model is not None:
-        chosen, others = f"{provider}/{request.model}", config.models.names("large")[1:]
-        preferred = [chosen, *(name for name in others if name != chosen)]
-        changes.append((("models", "large"), preferred if others else chosen))
+        chosen, names = f"{provider}/{request.model}", config.models.names("large")
+        listed = [chosen, *(each for each in names if each != chosen)]
+        changes.append((("models", "large"), listed if len(names) > 1 else chosen))
     return changes
 
 
