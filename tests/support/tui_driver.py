@@ -120,6 +120,11 @@ class TuiDriver:
         return [str(note.render()) for note in self.app.query(Note)]
 
     @property
+    def notifications(self) -> list[str]:
+        """Those that are shown now."""
+        return [each.message for each in self.app._notifications]
+
+    @property
     def cards(self) -> list[ToolCard]:
         return list(self.app.query(ToolCard))
 
@@ -140,6 +145,7 @@ async def open_tui(
     """The app of one person, ready for prompts."""
     async with Client(socket=server.socket, client_id=name) as client:
         app = LongboatApp(client, server.project, **options)
+        app.asking.grace_s = 0.0  # nobody is typing when a dialog opens
         async with app.run_test(size=size, notifications=True) as pilot:
             tui = TuiDriver(app, pilot, in_terminal(app))
             await tui.until(lambda: app.connection.workspace_id and app.models is not None)

@@ -48,7 +48,6 @@ DANGEROUS = a_permission(
 async def postponed(tui: TuiDriver, dialog: type) -> None:
     """The request is there, and the person put it off: the composer has the focus."""
     await tui.until(lambda: isinstance(tui.app.screen, dialog) and tui.app.screen.is_mounted)
-    tui.app.screen._grace_s = 0.0  # type: ignore[attr-defined]  # nobody is typing
     await tui.pilot.pause()
     await tui.pilot.press("escape")
     await tui.until(lambda: len(tui.app.screen_stack) == 1 and tui.app.query_one(AnswerLine).display)
@@ -163,16 +162,14 @@ async def _runs(server: LocalServer) -> list[object]:
         return [*(await bob.runs(workspace.id, session_id=session.id)).items]
 
 
-async def test_a_text_that_was_meant_for_an_answer_becomes_no_prompt_when_somebody_is_faster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_text_that_was_meant_for_an_answer_becomes_no_prompt_when_somebody_is_faster(tmp_path: Path) -> None:
     model = ScriptedModel([[QUESTION], [Say("rounded")]])
     async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
         await tui.say("round it")
         await postponed(tui, QuestionDialog)
         (ask,) = tui.app.asking.pending
         await tui.pilot.press(*"my answer")
-        monkeypatch.setattr("longboat.tui.ask_dialogs.GRACE_S", 3600.0)  # the half second after the news
+        tui.app.asking.grace_s = 3600.0  # the half second after the news
         async with Client(socket=server.socket, client_id="bob") as bob:
             await bob.answer_question(tui.app.connection.workspace_id, ask.id, "Down")
         await tui.until(lambda: tui.idle and tui.answers == ["rounded"])

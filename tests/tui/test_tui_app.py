@@ -204,7 +204,7 @@ async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: 
         end = RunComplete(run_id="r9", session_id=session_id, outcome=Outcome.INTERRUPTED, error=told)
         tui.app.heard(Event("run_complete", None, end))
         await tui.until(lambda: tui.notes == [f"✗ A prompt was interrupted: {why}"])
-        await tui.until(lambda: [note.message for note in tui.app._notifications] == [f"Interrupted. {why}"])
+        await tui.until(lambda: tui.notifications == [f"Interrupted. {why}"])
 
 
 async def test_a_retry_is_told_while_it_lasts(tmp_path: Path) -> None:

@@ -25,9 +25,7 @@ def writing() -> ScriptedModel:
 
 async def asked(tui: TuiDriver, dialog: type = PermissionDialog) -> None:
     await tui.until(lambda: isinstance(tui.app.screen, dialog) and tui.app.screen.is_mounted)
-    tui.app.screen._grace_s = 0.0  # type: ignore[attr-defined]  # nobody is typing
     await tui.pilot.pause()
-    assert GRACE_S > 0
 
 
 def written(server: LocalServer) -> bool:
@@ -168,9 +166,9 @@ async def test_an_ask_that_was_there_before_is_shown_to_who_attaches(tmp_path: P
 
 
 def slowly(tui: TuiDriver, now: list[float]) -> None:
-    """The dialog's clock is the test's: somebody types as it opens, until the test lets time pass."""
-    tui.app.screen._clock = lambda: now[0]  # type: ignore[attr-defined]
-    tui.app.screen._heard_at = now[0]  # type: ignore[attr-defined]
+    """The clock of the dialogs is the test's: somebody types as one opens, until the test lets time pass."""
+    tui.app.asking.grace_s = GRACE_S
+    tui.app.asking.clock = lambda: now[0]
 
 
 async def opened(tui: TuiDriver, dialog: type) -> None:
@@ -181,10 +179,10 @@ async def test_what_is_typed_as_a_dialog_opens_goes_into_the_prompt(tmp_path: Pa
     """It answers nothing, none of it is lost, and its order is kept: enter begins a line instead of sending."""
     now = [100.0]
     async with local_server(tmp_path, writing()).serving() as server, open_tui(server) as tui:
+        slowly(tui, now)
         await tui.say("write it")
         await tui.type("half a ")
         await opened(tui, PermissionDialog)
-        slowly(tui, now)
         await tui.pilot.press(*"thougx", "backspace", *"ht", "enter", *"soo", "enter")
         await tui.until(lambda: tui.app.composer.input.text == "half a thought\nsoo")
         assert isinstance(tui.app.screen, PermissionDialog)
@@ -199,9 +197,9 @@ async def test_what_is_typed_as_a_dialog_opens_goes_into_the_prompt(tmp_path: Pa
 async def test_what_is_pasted_as_a_dialog_opens_goes_into_the_prompt_long_text_as_a_file(tmp_path: Path) -> None:
     now = [100.0]
     async with local_server(tmp_path, writing()).serving() as server, open_tui(server) as tui:
+        slowly(tui, now)
         await tui.say("write it")
         await opened(tui, PermissionDialog)
-        slowly(tui, now)
         await tui.pilot.press(*"see ")
         tui.app.post_message(events.Paste("o\na\n"))
         tui.app.post_message(events.Paste("x\n" * 2_000))
@@ -217,10 +215,10 @@ async def test_an_enter_alone_as_a_dialog_opens_sends_nothing(tmp_path: Path) ->
     """Half a prompt is in the composer: who wants to say yes a little too early must not send it."""
     now = [100.0]
     async with local_server(tmp_path, writing()).serving() as server, open_tui(server) as tui:
+        slowly(tui, now)
         await tui.say("write it")
         await tui.type("half a prom")
         await opened(tui, PermissionDialog)
-        slowly(tui, now)
         await tui.pilot.press("enter")
         now[0] += 1.0
         await tui.pilot.press("enter")
@@ -233,9 +231,9 @@ async def test_what_is_typed_as_a_question_opens_is_no_part_of_its_answer(tmp_pa
     now = [100.0]
     model = ScriptedModel([[CallTool("question", {"text": "Which?", "choices": choices})], [Say("fine")]])
     async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:
+        slowly(tui, now)
         await tui.say("ask me")
         await opened(tui, QuestionDialog)
-        slowly(tui, now)
         await tui.pilot.press(*"then 1")
         tui.app.post_message(events.Paste(" and 2"))
         await tui.until(lambda: tui.app.composer.input.text == "then 1 and 2")

@@ -54,7 +54,7 @@ def holding(bin: Path, data: bytes) -> str:
 
 
 def told(tui: TuiDriver) -> list[str]:
-    return [each.message for each in tui.app._notifications]
+    return tui.notifications
 
 
 async def attached(tui: TuiDriver) -> list[tuple[str, str, bytes]]:

@@ -200,7 +200,7 @@ async def test_what_is_attached_stays_when_a_command_is_given(tmp_path: Path) ->
         await tui.say(f"/attach {tmp_path}/one.txt")
         await tui.say(f"/attach {tmp_path}/two.txt")
         await tui.say(f"/attach {tmp_path}/none.txt")
-        await tui.until(lambda: any("none.txt is not a file" in each.message for each in tui.app._notifications))
+        await tui.until(lambda: any("none.txt is not a file" in each for each in tui.notifications))
         await tui.say("/effort high")
         await tui.say("!true")
         await tui.until(lambda: tui.idle and tui.app.current.session_id)

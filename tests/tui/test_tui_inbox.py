@@ -163,7 +163,7 @@ async def test_a_session_here_is_opened_and_one_elsewhere_is_named(tmp_path: Pat
         await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
         await tui.pilot.press("enter")
         command = f"longboat -s {there.session_id} --cwd {there.path}"
-        await tui.until(lambda: any(command in note.message for note in tui.app._notifications))
+        await tui.until(lambda: any(command in each for each in tui.notifications))
         await tui.say("/inbox")
         await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
         await tui.pilot.press("down", "enter")

@@ -149,7 +149,7 @@ async def test_the_leader_key_shows_what_can_follow_and_takes_one_key(tmp_path: 
         shown = tui.screen.replace("\N{NO-BREAK SPACE}", " ")
         assert all(f"{each.key} {each.label}" in shown for each in keys.leader_keys().values()), tui.screen
         await tui.pilot.press("z")
-        await tui.until(lambda: "ctrl+x z does nothing." in [note.message for note in tui.app._notifications])
+        await tui.until(lambda: "ctrl+x z does nothing." in tui.notifications)
         await tui.pilot.press("z", "y")
         assert tui.app.composer.input.text == "draftzy"
         await tui.pilot.press("ctrl+x", "escape")

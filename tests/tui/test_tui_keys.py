@@ -289,7 +289,7 @@ async def test_an_editor_that_fails_takes_nothing_away(
     editor(tmp_path, monkeypatch, does)
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         assert await written(tui, "half a thought") == "half a thought"
-        assert [each.message for each in tui.app._notifications] == [told]
+        assert tui.notifications == [told]
 
 
 @pytest.mark.usefixtures("lent")
@@ -300,7 +300,7 @@ async def test_where_there_is_no_room_for_its_file_the_editor_is_not_opened(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         assert await written(tui, "half a thought") == "half a thought"
-        (told,) = [each.message for each in tui.app._notifications]
+        (told,) = tui.notifications
         assert told.startswith("Cannot create a temporary file (No such file or directory).")
 
 
@@ -310,7 +310,7 @@ async def test_an_editor_that_is_none_is_told(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("VISUAL", named)
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         assert await written(tui, "half a thought") == "half a thought"
-        (told,) = [each.message for each in tui.app._notifications]
+        (told,) = tui.notifications
         assert told.startswith("Cannot start the editor: ")
         assert named.split(maxsplit=1)[0] in told
 
@@ -318,6 +318,4 @@ async def test_an_editor_that_is_none_is_told(tmp_path: Path, monkeypatch: pytes
 async def test_a_terminal_that_cannot_be_lent_is_told(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         assert await written(tui, "half a thought") == "half a thought"
-        assert [each.message for each in tui.app._notifications] == [
-            "Cannot start the editor: the app cannot be suspended in this terminal."
-        ]
+        assert tui.notifications == ["Cannot start the editor: the app cannot be suspended in this terminal."]

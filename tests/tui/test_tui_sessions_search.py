@@ -1,5 +1,7 @@
 """The session dialog: marks that differ, a preview, and what was said among the results (faces: Sessions, people)."""
 
+from typing import Any
+
 import msgspec
 import terminal_attacks
 from textual.widgets import OptionList
@@ -28,12 +30,18 @@ def hit(
     )
 
 
-def dialog(sessions: Sessions, *hits: SearchHit, **more: object) -> SessionList:
+def dialog(sessions: Sessions, *hits: SearchHit, **more: Any) -> SessionList:
     async def search_text(words: str) -> list[SearchHit]:
         return list(hits)
 
-    options = {"search_text": search_text, "clock": lambda: NOON, **more}
-    return SessionList(sessions.search, rename=sessions.rename, delete=sessions.delete, **options)  # type: ignore[arg-type]
+    return SessionList(
+        sessions.search,
+        rename=sessions.rename,
+        delete=sessions.delete,
+        search_text=search_text,
+        clock=lambda: NOON,
+        **more,
+    )
 
 
 async def test_working_waiting_and_pinned_sessions_have_marks_of_their_own() -> None:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from running_app import configure
@@ -13,6 +14,7 @@ from tui_stage import Stage, picture
 from longboat.errors import BadInput
 from longboat.testing import Say
 from longboat.testing.endpoint import ScriptedEndpoint
+from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker, WorkingKey
 from longboat.wire.listings import ModelInfo, ModelPrice
@@ -51,8 +53,8 @@ async def enter(tui: TuiDriver, field: str, text: str) -> None:
     await tui.pilot.pause()
 
 
-async def opened(tui: TuiDriver, kind: type[object]) -> None:
-    await tui.until(lambda: isinstance(tui.app.screen, kind) and tui.app.screen.is_open)  # type: ignore[attr-defined]
+async def opened(tui: TuiDriver, kind: type[Dialog[Any]]) -> None:
+    await tui.until(lambda: isinstance(tui.app.screen, kind) and tui.app.screen.is_open)
 
 
 @pytest.mark.usefixtures("nothing_configured")

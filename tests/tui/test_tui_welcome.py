@@ -110,7 +110,7 @@ async def test_without_a_model_it_says_so_for_as_long_as_that_is_so_and_once(tmp
         assert shown.count("No model available") == 1
         problem = " ".join((tui.app.models.problem or "").split()[:4]) if tui.app.models else ""
         assert shown.count(problem) == 1
-        assert list(tui.app._notifications) == []
+        assert tui.notifications == []
         assert tui.app.welcome_read.suggestions
         assert "Try" not in shown, "nobody would answer it"
 

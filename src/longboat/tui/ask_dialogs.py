@@ -11,7 +11,7 @@ from longboat.errors import AlreadyAnswered, LongboatError
 from longboat.tui.answering import AnswerLine, decide, is_answer
 from longboat.tui.composer import Composed
 from longboat.tui.dialogs.asks import Gone, told_permission, told_question
-from longboat.tui.dialogs.frame import GRACE_S
+from longboat.tui.dialogs.frame import GRACE_S, Clock
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
 from longboat.tui.toolcard import WAITING
@@ -39,8 +39,11 @@ class AskDialogs:
         """The ids of postponed requests."""
         self._sending: set[str] = set()
         """The ids of requests whose answer is being sent."""
-        self._changed_at = -GRACE_S
-        """When somebody else answered what was being typed an answer to, on the monotonic clock."""
+        self.grace_s = GRACE_S
+        """How long what is typed does not count after a request came or went: it was meant for something else."""
+        self.clock: Clock = time.monotonic
+        self._changed_at = float("-inf")
+        """When somebody else answered what was being typed an answer to, by the clock."""
 
     @property
     def pending(self) -> list[Ask]:
@@ -84,7 +87,7 @@ class AskDialogs:
             return False
         if sent.place[0] != self._app.current.session_id:
             return False
-        if time.monotonic() - self._changed_at < GRACE_S:  # it was meant for a request that is gone
+        if self.clock() - self._changed_at < self.grace_s:  # it was meant for a request that is gone
             self._app.composer.give_back((), sent.text)
             return True
         ask = self._next
@@ -123,7 +126,7 @@ class AskDialogs:
         answered = told.state is AskState.ANSWERED
         mine = told.answered_by is not None and not self._app.current.other(told.answered_by)
         if ask is not None and told.id not in self._sending and is_answer(self._app.composer.input.text):
-            self._changed_at = time.monotonic()
+            self._changed_at = self.clock()
         if ask is not None:
             self._app.view.remark(ask.run_id, ask.tool_call_id, self._app.view.said(*_answer_in(told)))
         match self._open, told:
@@ -139,11 +142,11 @@ class AskDialogs:
             case Permission():
                 run = self._app.current.runs.get(ask.parent_run_id or ask.run_id)
                 asked_by = self._app.current.other(run.client_id) if run is not None and run.client_id else ""
-                permission = PermissionDialog(ask, asked_by=asked_by, of=count)
+                permission = PermissionDialog(ask, asked_by=asked_by, of=count, grace_s=self.grace_s, clock=self.clock)
                 self._open = permission
                 self._app.push_screen(permission, lambda result: self._ended(ask, result))
             case Question():
-                question = QuestionDialog(ask)
+                question = QuestionDialog(ask, grace_s=self.grace_s, clock=self.clock)
                 self._open = question
                 self._app.push_screen(question, lambda result: self._ended(ask, result))
 
@@ -171,7 +174,7 @@ class AskDialogs:
                 case QuestionAnswered():
                     await client.answer_question(workspace_id, ask.id, *result.answer)
         except AlreadyAnswered as first:
-            self._changed_at = time.monotonic()
+            self._changed_at = self.clock()
             self._app.composer.give_back((), typed)
             kept = " Your text is in the prompt again." if typed else ""
             self._app.notify(f"{first.message}{kept}", markup=False)
