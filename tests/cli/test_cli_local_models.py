@@ -13,6 +13,7 @@ from gguf_files import write_gguf
 
 from longboat.cli.doctor import Finding, Verdict, examine
 from longboat.cli.main import cli
+from longboat.models.local.known import QWEN_CODER
 
 
 @pytest.fixture(autouse=True)
@@ -47,10 +48,12 @@ def local_findings(home: Path) -> list[Finding]:
 def test_the_list_says_of_each_what_is_known_and_that_it_was_not_measured(home: Path) -> None:
     write_gguf(home / "data" / "models" / "super-coder.gguf", weights=500_000_000)
     head, demo, own, known = listed(home)
+    assert QWEN_CODER.measured is not None
     assert head.split() == ["MODEL", "CONTEXT", "SIZE", "MEMORY", "TASKS", "SOLVED", "SPEED", "STATE"]
     assert demo.split()[:4] == ["local/smollm2-135m", "8,192", "0.1", "GB"]
     assert " ".join(own.split()) == "local/super-coder 12,288 0.5 GB 1.6 GB not measured unknown ready"
     assert known.split()[:4] == ["local/qwen2.5-coder-1.5b", "12,288", "1.1", "GB"]
+    assert f"  {QWEN_CODER.measured.solved} of {QWEN_CODER.measured.tasks}  " in known
     assert known.endswith("Run `longboat models pull qwen2.5-coder-1.5b` (1.1 GB).")
 
 
