@@ -85,6 +85,13 @@ def test_the_example_of_the_design_loads_with_comments_and_trailing_commas(files
     )
 
 
+def test_a_role_may_have_one_model_or_a_list(files: Files) -> None:
+    files.project.write_text('{"models": {"large": ["a/b", "c/d"], "small": "a/s"}}')
+    models = files.load().models
+    assert (models.names("large"), models.names("small")) == (("a/b", "c/d"), ("a/s",))
+    assert ModelsSection().names("large") == ()
+
+
 def test_the_project_wins_key_by_key_inside_sections(files: Files) -> None:
     files.user.write_text("""{
         "providers": {"mine": {"type": "openai-compatible", "base_url": "http://a", "api_key": "$KEY"},
@@ -176,6 +183,10 @@ def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
             r"2: \udc00 is half of a surrogate pair; the other half is missing",
         ),
         ('{"mcp": {"a": 1.5,\n"b": -1e999}}', "2: not valid JSON: the number -1e999 is too large"),
+        ('{"models": {\n"large": []}}', "2: models.large: expected `array` of length >= 1"),
+        ('{"models": {"large": ["a/b",\n3]}}', "2: models.large[1]: expected `str`, got `int`"),
+        ('{"limits": {\n"steps": -1}}', "2: limits.steps: expected `int` >= 0"),
+        ('{"limits": {\n"minutes": 1e9}}', "2: limits.minutes: expected `float` <= 10080.0"),
         ('{"retry": {"base_s": 1,\n"max_s": 1e308}}', "2: retry.max_s: expected `float` <= 3600.0"),
         ('{"retry": {"base_s": ' + "9" * 400 + "}}", "1: retry.base_s: number out of range"),
         (

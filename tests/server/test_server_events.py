@@ -71,6 +71,13 @@ async def test_what_opening_refuses_is_an_error_answer_and_no_stream(served, wor
     assert refusal(await served.unix.get("/v1/workspaces/nope/events?client_id=a")) == (404, "workspace_not_found")
 
 
+async def test_whether_someone_can_answer_is_yes_or_no(served, workspace):
+    refused = await served.unix.get(f"{workspace}/events?client_id=a&answers=perhaps")
+    assert refused.status_code == 400
+    async with served.unix.stream("GET", f"{workspace}/events?client_id=a&answers=true") as response:
+        assert (await _first(response)).event == "snapshot"
+
+
 async def test_open_streams_end_cleanly_when_the_server_leaves_b5(tmp_path):
     async with asyncio.TaskGroup() as group:
         opened = asyncio.Event()
