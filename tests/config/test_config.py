@@ -143,8 +143,8 @@ def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
         ('{"models": {\n\n"huge": "a/b"}}', "3: models.huge: unknown key: expected one of detect, large, small"),
         (
             '{"providers": {"a": {"type": "local"},\n "b": {"type": "local", "models": [\n{"id": "x",\n"windo": 3}]}}}',
-            "4: providers.b.models[0].windo: unknown key: expected one of context_window, effort, id, images,"
-            " json_schema, max_output_tokens, path, price, reasoning, send_reasoning, threads, tools",
+            "4: providers.b.models[0].windo: unknown key: expected one of context_window, effort, first_token_s, id,"
+            " images, json_schema, max_output_tokens, path, price, reasoning, send_reasoning, threads, tools",
         ),
         (
             '{"providers": {"good": {"type": "local"},\n"bad": {"type": "nope"}}, "on_restart": 3}',
