@@ -11,6 +11,7 @@ from running_app import RunningApp, launch
 
 from longboat.config.settings import Config
 from longboat.errors import ModelError
+from longboat.models.failover import Lineup
 from longboat.models.protocol import Model
 from longboat.runtime.turn.outcome import LOST
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Think, Use
@@ -131,9 +132,9 @@ class HeldModels:
     def config(self, directory: Path) -> Config:
         return self._config
 
-    async def model(self, directory: Path, name: str | None, role: str) -> Model:
+    async def lineup(self, directory: Path, name: str | None, role: str) -> Lineup:
         await self._gate.arrive()
-        return self._model
+        return Lineup((self._model,))
 
 
 async def test_a_cancel_before_the_model_is_found(tmp_path: Path) -> None:

@@ -227,3 +227,33 @@ async def test_an_end_whose_last_words_are_refused_withdraws_what_its_run_asked(
         assert (told.run_id, told.state) == ("r1", AskState.WITHDRAWN)
         await running.submit("again", "r2")
         assert (await running.completed("r2")).text == "next"
+
+
+async def test_a_start_is_not_synced_and_what_a_tool_is_about_to_do_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B1, B6: the accepted prompt is on disk before the 202; its start may be lost in a power cut, a tool call not."""
+    units: list[Unit] = []
+    gate = Gate()
+    tool = ScriptedTool("look", gate=gate)
+    async with launch(tmp_path, ScriptedModel([[CallTool("look")], [Say("seen")]]), tools=[tool]) as running:
+        submit = running.workspace.store.submit
+
+        def noting(unit: Unit) -> "asyncio.Future[None]":
+            units.append(unit)
+            return submit(unit)
+
+        monkeypatch.setattr(running.workspace.store, "submit", noting)
+        await running.submit("go", "r1")
+        await gate.reached()
+        before = list(units)
+        gate.open()
+        await running.completed("r1")
+    accepted, started, *later = before
+    assert (accepted.durable, started.durable) == (True, False)
+    assert any(b"active" in body for body in bodies(started))
+    assert any(unit.durable and any(b"tool_call" in body for body in bodies(unit)) for unit in later)
+
+
+def bodies(unit: Unit) -> list[bytes]:
+    return [body for entry in unit.entries for body in entry.bodies]

@@ -68,7 +68,7 @@ class Unit:
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
     durable: bool = True
-    """False: survives kill -9, but perhaps not a power cut. Deltas only."""
+    """False: survives kill -9, but perhaps not a power cut. For deltas, and for the start of a run."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,12 @@ def _turn_away(future: "asyncio.Future[Any]") -> None:
         future.set_exception(ServerLeaving())
 
 
+def _is_start(effects: tuple[Effect, ...]) -> bool:
+    """Whether runs start, and nothing else is decided. That need not wait for the disk: after a power cut such a run is
+    accepted as before and starts once more, and what its tools do is on disk before they do it."""
+    return bool(effects) and all(isinstance(effect, RunStarted) for effect in effects)
+
+
 logger = logging.getLogger(__name__)
 
 
@@ -236,7 +242,7 @@ class CommandLoop:
         try:
             busy = self.live.state.busy, after.busy
             session = record_effects(builder, self.live.row, effects, used, busy=busy, folded=self.live.folded)
-            await self._services.store.submit(builder.unit())
+            await self._services.store.submit(builder.unit(durable=not _is_start(effects)))
         except BaseException:
             self.live.used = used + self.live.used
             raise

@@ -126,9 +126,11 @@ class UnitBuilder:
         self.add(put_message(message))
         self.tell(change, message)
 
-    def unit(self) -> Unit:
+    def unit(self, *, durable: bool = True) -> Unit:
         self._cut()
-        return Unit(workspace_id=self._session.workspace_id, writes=self._writes, entries=self._entries)
+        return Unit(
+            workspace_id=self._session.workspace_id, writes=self._writes, entries=self._entries, durable=durable
+        )
 
     def book(self, effect: Effect) -> None:  # noqa: C901 — one case an effect
         match effect:

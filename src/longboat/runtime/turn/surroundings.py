@@ -7,10 +7,11 @@ A note stays with its prompt for all later turns, word for word.
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from longboat.context.git_head import read_head
+from longboat.context.git_head import Head, read_head
 from longboat.runtime.workspace.git_changes import changed_files
 from longboat.tools.files.paths import printable
 
@@ -18,17 +19,38 @@ MAX_NAMED = 20
 """Files that a note names."""
 STATUS_S = 0.5
 """How long git may look for uncommitted changes before the note goes without them."""
+_CHANGES = "\nUncommitted changes: "
 
 
-async def describe(directory: Path, environ: Mapping[str, str], told: Sequence[str]) -> str | None:
-    """What to tell; None if the last of what the model still knows says the same."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    directory: Path
+    date: str
+    head: Head | None
+
+    @property
+    def brief(self) -> str:
+        if self.head is None:
+            git = "no repository"
+        else:
+            git = f"branch {self.head.name}" if self.head.is_branch else f"detached at {self.head.name}"
+        return f"Date: {self.date}\nGit: {printable(git)}"
+
+    def is_told(self, told: Sequence[str]) -> bool:
+        """Whether the last of what the model knows says the same."""
+        return bool(told) and told[-1].split(_CHANGES, 1)[0] == self.brief
+
+    async def describe(self, environ: Mapping[str, str], *, first: bool) -> str:
+        """What to tell. `first`: with the uncommitted changes."""
+        changed: tuple[str, ...] = ()
+        if first and self.head is not None:
+            changed = await changed_files(self.directory, environ, timeout_s=STATUS_S)
+        return f"{self.brief}{_CHANGES}{_listed(changed)}" if changed else self.brief
+
+
+async def read_surroundings(directory: Path) -> Surroundings:
     head = await asyncio.to_thread(read_head, directory)
-    git = "no repository" if head is None else f"branch {head.name}" if head.is_branch else f"detached at {head.name}"
-    brief = f"Date: {date.today().isoformat()}\nGit: {printable(git)}"
-    if told:
-        return None if told[-1].split("\nUncommitted", 1)[0] == brief else brief
-    changed = await changed_files(directory, environ, timeout_s=STATUS_S) if head is not None else ()
-    return f"{brief}\nUncommitted changes: {_listed(changed)}" if changed else brief
+    return Surroundings(directory=directory, date=date.today().isoformat(), head=head)
 
 
 def _listed(paths: Sequence[str]) -> str:

@@ -35,7 +35,7 @@ from longboat.runtime.turn.outcome import (
 )
 from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
-from longboat.runtime.turn.surroundings import describe
+from longboat.runtime.turn.surroundings import read_surroundings
 from longboat.runtime.turn.tool_calls import ToolCalls
 from longboat.store.changes import delete_message, put_message, put_surroundings, set_summary
 from longboat.store.records import RunRecord
@@ -181,10 +181,10 @@ class Turn:
         config = self._services.config()  # for all of the turn: a file that is being edited does not end it
         self._limits.begin(config.limits)
         self._models = TurnModels(lineup, config.retry, self._notices.problem)
-        self._setup = await self._services.turn_setup(self._record, self._models.current)
+        setting_up = self._services.turn_setup(self._record, self._models.current)
+        self._setup, _ = await asyncio.gather(setting_up, self._read_history())
         for problem in self._setup.problems:
             self._notices.problem(problem)
-        await self._read_history()
         if self._record.options.summarize:
             return await self._sum_up()
         await self._fill_in()
@@ -274,16 +274,16 @@ class Turn:
         found them changed, the note that goes with its prompt."""
         if not self._setup.surroundings:
             return {}
-        known = await self._services.store.reads.surroundings(self._session_id)
+        known, around = await asyncio.gather(
+            self._services.store.reads.surroundings(self._session_id), read_surroundings(self._services.directory)
+        )
         prompts = {message.run_id for message in self._history if message.role is Role.USER}
         first = next(iter(known), self.run_id)
         told = [text for run_id, text in known.items() if run_id == first or run_id in prompts]
-        if self.run_id not in known:
+        if self.run_id not in known and not around.is_told(told):
             environ = self._services.tools.environ_of(self._record.run)
-            note = await describe(self._services.directory, environ, told)
-            if note is not None:
-                known[self.run_id] = note
-                self._outbox.write(put_surroundings(self._session_id, self.run_id, note))
+            note = known[self.run_id] = await around.describe(environ, first=not told)
+            self._outbox.write(put_surroundings(self._session_id, self.run_id, note))
         self._add_to_system(known.pop(first))
         return known
 
