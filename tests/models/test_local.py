@@ -1,4 +1,4 @@
-"""The local model's process, where it cannot even be started. That it works is in integration/test_local_model.py."""
+"""The local model's process, where it cannot even be started. That it works is in test_local_model.py."""
 
 import sys
 from pathlib import Path
