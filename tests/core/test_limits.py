@@ -99,3 +99,11 @@ def test_a_call_that_keeps_failing_is_answered_with_a_nudge_from_the_third_time_
     assert made.nudge(other, BAD) is None
     assert made.nudge(same, OK) is None
     assert made.nudge(same, BAD) is None
+
+
+def test_a_call_whose_result_stays_the_same_is_answered_with_a_nudge_too() -> None:
+    made = counter()
+    same = ToolCallPart(id="c", name="view", input='{"path": "a"}', finished=True)
+    told = [made.nudge(same, OK) is not None for _ in range(NUDGE_AT + 1)]
+    assert told == [False] * (NUDGE_AT - 1) + [True, True]
+    assert made.nudge(same, ToolResultPart(tool_call_id="c", name="view", content="changed")) is None

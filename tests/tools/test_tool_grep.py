@@ -93,6 +93,12 @@ async def test_patterns_are_regular_expressions_unless_literal(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+async def test_a_search_that_left_nothing_out_gives_no_hint(tree: Path, engine: Engine) -> None:
+    assert await grep(tree, engine, "nothing like it", all=True) == "No match."
+    assert await grep(tree, engine, "nothing like it", path="src/b.py") == "No match in src/b.py."
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 async def test_a_pattern_is_never_an_option_and_a_name_neither(tmp_path: Path, engine: Engine) -> None:
     grow(tmp_path, {"--pre=touch pwned": "--files\n-v\n", "-f": "--files\n", "*.py": "--files\n"})
     assert await grep(tmp_path, engine, "--files", mode="files") == "*.py\n--pre=touch pwned\n-f"

@@ -16,7 +16,7 @@ TIME_AHEAD = 0.1
 """At which part of the time the model is told."""
 FAILURES_AHEAD = 2
 NUDGE_AT = 3
-"""The same failing call so often is answered with a nudge."""
+"""The same call so often, failing or with the same result, is answered with a nudge."""
 
 
 class Limit(Enum):
@@ -44,6 +44,7 @@ class LimitCounter:
         self._renewed_s = 0.0
         self._told: set[Limit] = set()
         self._failed: Counter[tuple[str, str]] = Counter()
+        self._repeated: Counter[tuple[str, str, str]] = Counter()
 
     def add_step(self) -> None:
         self._steps += 1
@@ -85,17 +86,26 @@ class LimitCounter:
         return "\n".join(self._warning(limit, worked_s) for limit in near) or None
 
     def nudge(self, call: ToolCallPart, result: ToolResultPart) -> str | None:
-        """For the model, when it repeats a call that fails."""
+        """For the model, when it repeats a call that fails, or one whose result stays the same."""
         key = (call.name, call.input)
         if not result.is_error:
             del self._failed[key]
-            return None
+            return self._nudge_on(*key, result.content)
         self._failed[key] += 1
         if self._failed[key] < NUDGE_AT:
             return None
         return (
             f"This same call has failed {self._failed[key]} times. Do not repeat it: look at the error and at the "
             "current state, then do something else, or say what stops you."
+        )
+
+    def _nudge_on(self, *repeated: *tuple[str, str, str]) -> str | None:
+        self._repeated[repeated] += 1
+        if self._repeated[repeated] < NUDGE_AT:
+            return None
+        return (
+            f"This same call has had this same result {self._repeated[repeated]} times. Do not repeat it: use what you "
+            "know, do something else, or answer."
         )
 
     def _left(self, worked_s: float) -> dict[Limit, tuple[float, float]]:

@@ -31,6 +31,9 @@ _MODES = {
 _MARKS = {"content": b'{"type":"match"', "files": b"\0", "count": b"\0"}
 
 
+_HINT = "Set all to include hidden and ignored files."
+
+
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pattern: Annotated[str, Meta(description="The regular expression. A match never spans lines.")]
     path: Annotated[str, Meta(description="The directory or file, absolute or relative to the workspace.")] = "."
@@ -71,11 +74,13 @@ class GrepTool:
         )
         if await asyncio.to_thread(target.path.is_dir):
             output = await self._ask(context, wanted, target.path, _in_tree(wanted, globs))
-            return await self._show(context, wanted, target.path, globs, output)
+            found = await self._show(context, wanted, target.path, globs, output)
+            return found or ToolResult(content="No match." if wanted.all else f"No match. {_HINT}")
         await asyncio.to_thread(_check_text, target)
         # Named by a person or found before: neither its size nor an odd byte in it keeps it from being searched.
         output = await self._ask(context, wanted, target.path.parent, ["--text"], target.path.name)
-        return await self._show(context, wanted, target.path.parent, None, output)
+        found = await self._show(context, wanted, target.path.parent, None, output)
+        return found or ToolResult(content=f"No match in {target.shown}.")
 
     async def _ask(
         self, context: ToolContext, wanted: Input, directory: Path, options: list[str], path: str = ""
@@ -91,13 +96,13 @@ class GrepTool:
 
     async def _show(
         self, context: ToolContext, wanted: Input, base: Path, globs: Globs | None, output: Output
-    ) -> ToolResult:
+    ) -> ToolResult | None:
         place = matches.Place(workspace=context.directory, base=base, globs=globs, hidden=context.hidden())
         render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
         text = await asyncio.to_thread(render, output.content, place)
         if output.stopped:
             text += f"\n\n(The search stopped early: {output.stopped}. Use a narrower pattern, path or include.)"
-        return ToolResult(content=text or "No match. Set all to include hidden and ignored files.")
+        return ToolResult(content=text) if text else None
 
 
 def _check_pattern(pattern: str) -> None:
