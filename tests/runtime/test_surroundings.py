@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from running_app import TITLES_OFF, launch
 from scenario import Scene, open_scenario
@@ -117,6 +118,17 @@ async def test_tools_that_ask_language_servers_are_offered_where_there_are_files
         await scene.turn("two", "r2")
         offered = [{tool.name for tool in request.tools} for request in scene.model.requests]
         assert offered[1] - offered[0] == {"definition", "references", "symbols", "rename", "diagnostics"}
+
+
+async def test_the_fixed_part_of_a_request_does_not_grow(tmp_path: Path) -> None:
+    """Every model reads it with every request, a small one on a slow machine too."""
+    lsp = {"mine": {"command": "true", "file_types": ["abc"]}}
+    async with open_scenario(tmp_path, steps(1), files={"a.abc": ""}, config={"lsp": lsp}) as scene:
+        await scene.turn("one", "r1")
+        (request,) = scene.model.requests
+        system = request.system.split("\n\nWorkspace: ", 1)[0]
+        tools = {tool.name: len(tool.description) + len(msgspec.json.encode(tool.schema)) for tool in request.tools}
+        assert len(system) + sum(tools.values()) <= 16_300, tools
 
 
 async def test_without_sub_agents_there_is_no_name_to_choose(tmp_path: Path) -> None:
