@@ -73,6 +73,23 @@ def test_words_that_no_grammar_has_are_left_out_of_the_schema() -> None:
     assert [word for word in ("pattern", "minimum", "description") if word in written] == []
 
 
+def test_a_step_that_was_made_twice_in_a_row_is_not_offered_again() -> None:
+    """Small models repeat themselves for ever; the tool is back after the next step."""
+    asked = message(Role.USER, TextPart(text="Look."))
+    look, other = (
+        (
+            message(Role.ASSISTANT, ToolCallPart(id="c", name=name, input='{"path":"a"}', finished=True)),
+            message(Role.TOOL, ToolResultPart(tool_call_id="c", name=name, content="x = 1")),
+        )
+        for name in ("view", "free")
+    )
+    again = {"thought": "", "calls": [a_call(path="a")]}
+    for made, offered in [(look, True), (look + look, False), (look + look + other, True), (look + other + look, True)]:
+        form = as_steps(request(messages=(asked, *made)), openai_schema=True)
+        assert fits(form, again) is offered
+        assert fits(form, {"thought": "", "calls": [a_call("free")]})
+
+
 def test_a_summary_may_not_call() -> None:
     form = as_steps(request(may_call=False), openai_schema=True)
     assert (

@@ -19,7 +19,7 @@ from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
-from longboat.wire.models import Message, ReasoningPart
+from longboat.wire.models import Message, ReasoningPart, Role
 from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
@@ -88,9 +88,21 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
     answer = _object({"thought": _TEXT, "answer": wanted})
     if not request.may_call:
         return answer | shared
-    one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in request.tools]}
+    stuck = _repeated_tools(request.messages)
+    offered = [tool for tool in request.tools if tool.name not in stuck] or request.tools
+    one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in offered]}
     calls = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_CALLS}
     return {"type": "object", "anyOf": [_object({"thought": _TEXT, "calls": calls}), answer]} | shared
+
+
+def _repeated_tools(messages: Sequence[Message]) -> set[str]:
+    """The tools of a step that was just made twice in a row: held to the others, a small model gets out of its loop."""
+    made = [
+        [(call.name, call.input) for call in calls_of(message)]
+        for message in messages[-4:]
+        if message.role is Role.ASSISTANT
+    ]
+    return {name for name, _ in made[-1]} if len(made) == 2 and made[0] == made[1] else set()
 
 
 def _arguments(tool: ToolSpec) -> dict[str, Any]:
