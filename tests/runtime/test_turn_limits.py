@@ -241,6 +241,24 @@ async def test_the_question_survives_a_crash_and_its_answer_lets_the_resumed_run
         await running.workspace.cancel_run("r1")
 
 
+async def test_a_stop_holds_although_the_server_is_killed_before_the_run_has_ended(tmp_path: Path) -> None:
+    configure(limits={"steps": 2})
+    after = endless()
+    async with launch(tmp_path, endless(), tools=[ScriptedTool("look")], config=RESUME) as running:
+        await running.submit("go", "r1")
+        question = await asked(running)
+        gate = await running.held_actor()
+        await answer(running, question, "Stop")
+        async with restarted(running, after, config=RESUME, tools=[ScriptedTool("look")]) as again:
+            run = await again.workspace.run("r1", wait_s=30)
+            assert run.outcome is Outcome.ERROR, run
+            assert "stopped it" in (run.error or ""), run
+            assert after.requests == []
+            await check_log(again)
+        gate.open()
+        await running.workspace.run("r1", wait_s=30)
+
+
 async def test_a_crash_of_a_run_that_is_not_resumed_withdraws_the_question(tmp_path: Path) -> None:
     configure(limits={"steps": 2})
     async with launch(tmp_path, endless(), tools=[ScriptedTool("look")]) as running:

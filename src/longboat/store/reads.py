@@ -147,6 +147,10 @@ class Reads(Protocol):
         """What waits for an answer, oldest first; without what is damaged."""
         ...
 
+    async def last_answered(self, workspace_id: str, run_id: str) -> Question | None:
+        """The question of a run that was answered last."""
+        ...
+
     # The inbox
 
     async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:

@@ -185,6 +185,10 @@ class Asks:
         """The question that a call asked before a restart; whoever asks it again gets its answer."""
         return self._questions.asked_by(run_id, call_id)
 
+    async def last_answered(self, run_id: str) -> Question | None:
+        """The last question of a run that was answered, perhaps before a restart."""
+        return await self._store.reads.last_answered(self._workspace_id, run_id)
+
     def waited_s(self, run_id: str) -> float:
         """How long a run has waited for people so far."""
         return self._waits.so_far(run_id)

@@ -43,6 +43,7 @@ class TurnLimits:
         self._flush = flush
         self._counter = LimitCounter(Bounds())
         self._began_at = now()
+        self._resumed = record.tries > 0
 
     @property
     def _approved(self) -> bool:
@@ -91,6 +92,8 @@ class TurnLimits:
         known = self._services.asks.question_of(self._record.run.run_id, NO_CALL)
         if known is not None:  # asked before a restart
             return await self._ask(known)
+        if self._resumed:
+            await self._heed_answer()
         limit = self._counter.reached(self._worked_s)
         if limit is None:
             return None
@@ -105,14 +108,15 @@ class TurnLimits:
             return False
         return self._record.options.wait_for_answers or self._services.host.can_answer()
 
+    async def _heed_answer(self) -> None:
+        """The server may have been killed right after someone stopped the turn."""
+        self._resumed = False
+        answered = await self._services.asks.last_answered(self._record.run.run_id)
+        if answered is not None and answered.tool_call_id == NO_CALL:
+            _read_answer(answered)
+
     async def _ask(self, question: Question) -> str | None:
-        answered = await self._services.asks.question(question)
-        who = person(answered.answered_by) if answered.answered_by else "Someone"
-        said = " ".join(answered.answer).strip()
-        word = said.lower().rstrip(".!")
-        if word in _NO:
-            raise LimitReached(f"{who} stopped it. Send a prompt to continue.")
-        more = None if word in _YES else said
+        who, more = _read_answer(await self._services.asks.question(question))
         self._tell(f"{who} let the turn continue{f': {more}' if more else '.'}")
         self.renew()
         return more
@@ -135,6 +139,16 @@ class TurnLimits:
     def _setting(self, limit: Limit) -> str:
         higher = self._approved and limit is not Limit.FAILURES
         return f"limits.{'approved_' if higher else ''}{limit.value}"
+
+
+def _read_answer(answered: Question) -> tuple[str, str | None]:
+    """Who let the turn continue, and what they said if it is more than a yes. Raises LimitReached at a no."""
+    who = person(answered.answered_by) if answered.answered_by else "Someone"
+    said = " ".join(answered.answer).strip()
+    word = said.lower().rstrip(".!")
+    if word in _NO:
+        raise LimitReached(f"{who} stopped it. Send a prompt to continue.")
+    return who, None if word in _YES else said
 
 
 def _with_note(result: ToolResultPart, note: str | None) -> ToolResultPart:

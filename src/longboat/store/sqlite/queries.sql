@@ -283,6 +283,11 @@ SELECT session_id, question_id AS ask_id, body FROM questions WHERE question_id 
 -- What waits for an answer, oldest first.
 SELECT session_id, question_id AS ask_id, body FROM questions WHERE workspace_id = :workspace_id AND state = 'pending' ORDER BY place;
 
+-- name: question_answered_last
+-- The question of a run that was answered last.
+SELECT session_id, question_id AS ask_id, body FROM questions
+WHERE workspace_id = :workspace_id AND run_id = :run_id AND state = 'answered' ORDER BY place DESC LIMIT 1;
+
 -- name: questions_withdraw
 -- Nobody can answer what a damaged session asks.
 UPDATE questions SET state = 'withdrawn' WHERE session_id = :session_id AND state = 'pending';

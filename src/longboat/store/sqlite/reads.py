@@ -245,6 +245,11 @@ class SqliteReads:
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
         return tuple(await self._read(lambda reader: read_pending(reader, workspace_id, shape)))
 
+    async def last_answered(self, workspace_id: str, run_id: str) -> Question | None:
+        where = {"workspace_id": workspace_id, "run_id": run_id}
+        rows = await self._read(lambda reader: reader.fetch("question_answered_last", **where))
+        return ask_from_row(rows[0], Question) if rows else None
+
     # The inbox
 
     async def inbox(self, person: str, *, before: int | None, limit: int) -> InboxPage:
