@@ -255,7 +255,8 @@ def test_f1_what_programs_are_given_has_the_shapes_of_the_protocol(home: Home, c
     assert finished(process).code == 0
     msgspec.json.decode(home.longboat("stats", "--format", "json", cwd=cwd).out, type=Stats)
     models = json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)
-    assert set(models) == {"large", "small", "problem", "advice", "providers", "hint", "server"}
+    lists = {"large_list", "small_list", "cooldowns"}
+    assert set(models) == {"large", "small", "problem", "advice", "providers", "hint", "server"} | lists
 
 
 def test_f1_options_before_a_subcommand_hold_for_it_too(home: Home, cwd: Path) -> None:
