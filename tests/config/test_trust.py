@@ -130,6 +130,7 @@ def test_a_stranger_may_not_name_commands(clone: Clone, section: str) -> None:
     ("sections", "asked"),
     [
         ({"models": {"large": "local//clone/model.gguf"}}, ("models", "large")),
+        ({"models": {"large": ["anthropic/a", "local//clone/model.gguf"]}}, ("models", "large")),
         ({"models": {"small": "local/~/.cache/model.gguf"}}, ("models", "small")),
         (
             {"providers": {"local": {"type": "local", "models": [{"id": "a"}, {"id": "m", "path": "/clone/m.gguf"}]}}},
