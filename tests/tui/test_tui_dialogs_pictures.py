@@ -47,7 +47,7 @@ from longboat.tui.dialogs.question import QuestionDialog
 from longboat.tui.dialogs.sessions import SessionList
 from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker
 from longboat.tui.finding import Hit, find
-from longboat.tui.panels.details import ChangedFile, ChangesPanel, Figures, ModelPanel, ServersPanel
+from longboat.tui.panels.details import ChangesPanel, Figures, ModelPanel, ServersPanel
 from longboat.tui.panels.diff import DiffView
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
@@ -180,8 +180,8 @@ def show_panels(app: Stage, said: Callable[[str], str]) -> None:
     )
     app.query_one(ChangesPanel).show(
         [
-            ChangedFile(path=said("src/boat.py"), additions=3, deletions=2),
-            ChangedFile(path="a", additions=1, deletions=0),
+            a_changed_file(said("src/boat.py"), additions=3, deletions=2),
+            a_changed_file("a", additions=1, deletions=0),
         ]
     )
     app.query_one(ServersPanel).show(

@@ -192,6 +192,17 @@ async def test_the_palette_has_one_line_per_command_with_its_keys(tmp_path: Path
         await tui.until(lambda: isinstance(tui.app.screen, SessionList))
 
 
+async def test_the_scrollbar_of_the_palette_hides_no_keys(tmp_path: Path) -> None:
+    async with (
+        local_server(tmp_path, ScriptedModel.echo()).serving() as server,
+        open_tui(server, size=(120, 40)) as tui,
+    ):
+        await tui.pilot.press("ctrl+p")
+        await tui.until(lambda: "Copy the last answer" in tui.screen)
+        (row,) = [line.text for line in tui.lines if "Copy the last answer" in line.text]
+        assert "ctrl+x y" in row
+
+
 async def test_the_palette_finds_letters_in_order_and_the_name_first() -> None:
     entries = [
         Entry(id="a", title="Summarize", told="Summarize the conversation"),

@@ -11,11 +11,10 @@ from tui_stage import DIFF, drawn
 from longboat.client import Client
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Use
 from longboat.tui.card_diff import diff_lines
-from longboat.tui.panels.details import ChangedFile, ChangesPanel, ModelPanel, ServersPanel, changed_files
+from longboat.tui.panels.details import ChangesPanel, ModelPanel, ServersPanel
 from longboat.tui.panels.todos import TodosPanel
 from longboat.tui.theming import LIGHT
 from longboat.wire.events import Change, Event
-from longboat.wire.listings import FileDiff
 from longboat.wire.requests import Approve
 from longboat.wire.workshop import LspEvent, McpEvent
 
@@ -77,7 +76,7 @@ async def test_a_slow_answer_about_changes_holds_up_nothing(tmp_path: Path, monk
 
     server = local_server(tmp_path, ScriptedModel(STEPS))
     async with server.serving(), open_tui(server, size=(120, 40), approve=Approve.ALL) as tui:
-        monkeypatch.setattr(Client, "diff", stuck)
+        monkeypatch.setattr(Client, "changes", stuck)
         await tui.say("work")
         await tui.until(lambda: tui.idle and tui.answers == ["done"] and asked.is_set())
         await tui.say("half a")
@@ -97,16 +96,24 @@ async def test_servers_are_read_at_the_start_and_an_event_wins(tmp_path: Path) -
         await tui.until(lambda: "pyright LSP ready" in tui.screen)
 
 
-def test_a_file_that_was_changed_several_times_is_one_row() -> None:
-    items = [
-        FileDiff(path="a.py", change=Change.CREATED, additions=2, deletions=0, diff=""),
-        FileDiff(path="b.py", change=Change.UPDATED, additions=0, deletions=4, diff=""),
-        FileDiff(path="a.py", change=Change.UPDATED, additions=1, deletions=1, diff=""),
-    ]
-    assert changed_files(items) == [
-        ChangedFile(path="a.py", additions=3, deletions=1),
-        ChangedFile(path="b.py", additions=0, deletions=4),
-    ]
+async def test_the_sidebar_lists_what_is_left_of_the_changes_as_the_review_does(tmp_path: Path) -> None:
+    steps = [*STEPS, [CallTool("view", {"path": "sums.py"})], *STEPS[2:]]
+    server = local_server(tmp_path, ScriptedModel(steps))
+    sums = Path(server.project) / "sums.py"
+    async with server.serving(), open_tui(server, size=(120, 40), approve=Approve.ALL) as tui:
+        await tui.say("work")
+        await tui.until(lambda: tui.idle and tui.answers == ["done"])
+        changes = tui.app.query_one(ChangesPanel)
+        await tui.until(lambda: "sums.py +3" in tui.text_of(changes))
+        sums.write_text("one\ntwo\n")  # a person's own undo
+        await tui.say("again")
+        await tui.until(lambda: tui.idle and tui.answers == ["done", "done"])
+        connection, session_id = tui.app.connection, tui.app.current.session_id
+        assert session_id is not None
+        page = await connection.client.changes(connection.workspace_id, session_id=session_id)
+        (file,) = page.items
+        await connection.client.revert(connection.workspace_id, session_id, file.path, digest=file.digest)
+        await tui.until(lambda: not changes.display)
 
 
 # -- diffs in cards

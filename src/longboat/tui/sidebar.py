@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 
 from longboat.errors import LongboatError
-from longboat.tui.panels.details import ChangesPanel, Figures, ModelPanel, ServersPanel, changed_files
+from longboat.tui.panels.details import ChangesPanel, Figures, ModelPanel, ServersPanel
 from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.tui.status import State
@@ -90,9 +90,9 @@ class Sidebar(VerticalScroll, can_focus=False):
                 if session_id is None:
                     self.query_one(ChangesPanel).show([])
                     break
-                page = await connection.client.diff(connection.workspace_id, session_id=session_id)
+                page = await connection.client.changes(connection.workspace_id, session_id=session_id, stat=True)
                 if session_id == current.session_id:
-                    self.query_one(ChangesPanel).show(changed_files(page.items), complete=page.complete)
+                    self.query_one(ChangesPanel).show(page.items, complete=page.complete)
                 await asyncio.sleep(PAUSE_S)
         except LongboatError:
             pass  # read again with the next change

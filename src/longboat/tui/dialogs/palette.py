@@ -44,6 +44,7 @@ class Palette(ListDialog[Picked]):
     DEFAULT_CSS = """
     Palette {
         & > .box { max-height: 30; }
+        #entries { scrollbar-gutter: stable; }
     }
     """
 

@@ -9,9 +9,9 @@ from longboat.tui.content import format_count
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.panels.todos import Panel
 from longboat.wire.amounts import cost_of
-from longboat.wire.listings import FileDiff
 from longboat.wire.models import Usage
 from longboat.wire.plain import plain_line
+from longboat.wire.review import ChangedFile
 from longboat.wire.workshop import LspEvent, McpEvent
 
 FILES = 20
@@ -24,13 +24,6 @@ _LOOKS = {
     "failed": "$text-error",
 }
 """By the state of a server. It does nothing in the others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedFile:
-    path: str
-    additions: int
-    deletions: int
 
 
 NOTHING_USED = Usage()
@@ -70,26 +63,13 @@ class ModelPanel(Panel):
 
 
 class ChangesPanel(Panel):
-    """The files that the session changed, with the lines added and removed."""
+    """What is left of the session's changes: the files, with the lines added and removed."""
 
     def show(self, files: Sequence[ChangedFile], *, complete: bool = True) -> None:
         rows = [_file(each) for each in files[:FILES]]
         if len(files) > FILES:
             rows.append(Content.styled(f"… {len(files) - FILES} more (/diff)", FAINT))
         self.say(f"Changes {len(files)}{'' if complete else '+'}", rows)
-
-
-def changed_files(items: Sequence[FileDiff]) -> list[ChangedFile]:
-    """One row per file, however many times it was changed."""
-    rows: dict[str, ChangedFile] = {}
-    for item in items:
-        known = rows.get(item.path, ChangedFile(path=item.path, additions=0, deletions=0))
-        rows[item.path] = ChangedFile(
-            path=item.path,
-            additions=known.additions + item.additions,
-            deletions=known.deletions + item.deletions,
-        )
-    return list(rows.values())
 
 
 def _file(file: ChangedFile) -> Content:
