@@ -180,6 +180,33 @@ async def test_what_is_no_answer_is_an_error(answer: bytes) -> None:
             await ask(client)
 
 
+@pytest.mark.parametrize(
+    "piece", [b"x" * 25, b"HTTP/1.1 100 Continue\r\n\r\n"], ids=["a header without an end", "only 100 Continue"]
+)
+async def test_a_head_without_an_end_is_given_up(piece: bytes) -> None:
+    async def begin_only(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write((OK + b"X: " if piece.startswith(b"x") else b"") + piece * 10_000)
+        await reader.readexactly(1)
+
+    async with serving(begin_only) as server, asking(server.url) as client:
+        with pytest.raises(ConnectionError, match="headers are too long"):
+            await ask(client)
+        await server.closed.wait()
+
+
+async def test_a_head_that_trickles_in_has_no_more_time_than_one_that_does_not_come() -> None:
+    async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK + b"X: ")
+        for _ in range(200):
+            writer.write(b"x")
+            await asyncio.sleep(0.01)  # the pace of this server; nobody waits for its end
+        writer.write(b"\r\nContent-Length: 2\r\n\r\nhi")
+
+    async with serving(trickle) as server, asking(server.url, Timeouts(connect_s=10, first_s=0.1, idle_s=30)) as client:
+        with pytest.raises(ServerSilent):
+            await ask(client)
+
+
 @pytest.mark.parametrize("began", [False, True])
 async def test_silence_has_an_end(began: bool) -> None:
     async def fall_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -205,6 +205,8 @@ class _Connection(asyncio.Protocol):
     def _begin(self) -> None:
         self._head = _Head()
         self._has_head = self._has_body = self._complete = self._reusable = self._open = False
+        self._before_head = 0
+        """Bytes that came before the head was complete: of a header without an end, of any number of "100 Continue"."""
         self._pieces: list[bytes] = []
         self._size = 0
         self._paused = False
@@ -233,11 +235,12 @@ class _Connection(asyncio.Protocol):
         assert self._transport is not None
         self._transport.write(message)
         self._watch(self._timeouts.first_s)
+        sent_at = self._loop.time()
         try:
             while not self._has_head:
                 if self._error is not None:
                     raise self._error
-                await self._wait()
+                await self._wait(sent_at)  # a head that trickles in has no more time than one that does not come
         except BaseException:
             self.close()
             raise
@@ -265,7 +268,7 @@ class _Connection(asyncio.Protocol):
                 return b""
             if self._error is not None:
                 raise self._error
-            await self._wait()
+            await self._wait(self._loop.time())
         pieces = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
         self._pieces.clear()
         self._size = 0
@@ -284,8 +287,8 @@ class _Connection(asyncio.Protocol):
         if not (whole and self._reusable and self.usable and self._keep(self)):
             self.close()
 
-    async def _wait(self) -> None:
-        self._waits_since = self._loop.time()
+    async def _wait(self, since: float) -> None:
+        self._waits_since = since
         self._waiter = self._loop.create_future()
         try:
             await self._waiter
@@ -328,12 +331,14 @@ class _Connection(asyncio.Protocol):
         if not self._open:
             self.close()  # nobody asked for this
             return
+        if not self._has_head:
+            self._before_head += len(data)
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._fail(ConnectionError(f"the answer is not HTTP ({error})"))
             return
-        if self._head.size > MAX_HEAD:
+        if self._head.size > MAX_HEAD or (not self._has_head and self._before_head > MAX_HEAD):
             self._fail(ConnectionError("the answer's headers are too long"))
         if self._size > MAX_BUFFERED and not self._paused and self._transport is not None:
             self._paused = True
