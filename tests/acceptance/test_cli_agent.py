@@ -443,6 +443,36 @@ def test_at_a_terminal_a_limit_is_a_question(home: Home, cwd: Path) -> None:
     assert "Done." in terminal.lines
 
 
+# Plan first
+
+
+PROPOSAL = call("propose_plan", summary="A greeting is missing.", items=["Write hello.txt", "Check it"])
+
+
+def test_at_a_terminal_you_approve_the_plan_or_say_what_to_change(home: Home, cwd: Path) -> None:
+    made = call("bash", command="touch made")
+    home.endpoint.script("plan", [made], [PROPOSAL], [PROPOSAL], [made], [Say("Done.")])
+    terminal = Terminal(home, "run", "--plan", "--yolo", "[[plan]]", cwd=cwd)
+    terminal.until("2. Check it")
+    terminal.until("\n> ")
+    assert not (cwd / "made").exists()
+    terminal.forget()
+    terminal.type("In French, please.")
+    terminal.until("2. Check it")
+    terminal.until("\n> ")
+    terminal.type("1")
+    assert terminal.finish() == 0
+    assert "Done." in terminal.lines
+    assert (cwd / "made").exists()
+
+
+def test_a_piped_run_that_plans_first_answers_with_the_plan(home: Home, cwd: Path) -> None:
+    home.endpoint.script("plan-only", [call("bash", command="touch made")], [PROPOSAL], [Say("1. Write hello.txt")])
+    done = home.longboat("run", "--plan", "--yolo", "[[plan-only]]", cwd=cwd)
+    assert (done.code, done.lines) == (0, ["1. Write hello.txt"])
+    assert not (cwd / "made").exists()
+
+
 def test_a2_it_waits_for_somebody_elses_answer_if_told_so(home: Home, cwd: Path) -> None:
     home.endpoint.script("waits", [call("bash", command="touch made")], [call("question", text="Why?")], [Say("Done.")])
     process = home.start("run", "--wait-for-answers", "[[waits]]", cwd=cwd)

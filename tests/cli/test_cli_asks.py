@@ -330,6 +330,7 @@ def test_how_it_ended_without_us() -> None:
             "",
         ),
         ("todos", '{"items": 3}', "0 of 0 done", ""),
+        ("propose_plan", '{"summary": "s", "items": ["one", "two"]}', "2 steps", ""),
         ("bash", "not json", "", ""),
         ("bash", "", "", ""),
         ("bash", "[" * 5_000, "", ""),

@@ -15,7 +15,7 @@ import anyio
 import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
 
 PIXEL = bytes.fromhex("89504e470d0a1a0a")
 
@@ -43,7 +43,7 @@ def _add_plain(server: MCPServer) -> None:
     async def environment(name: str) -> str:
         return os.environ.get(name, "(not set)")
 
-    @server.tool()
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
     async def header(name: str, ctx: Context) -> str:
         return (ctx.headers or {}).get(name, "(not sent)")
 

@@ -64,6 +64,9 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 )
 @events_option
 @click.option("--yolo", is_flag=True, help="Approve all: allow everything that no rule denies, without asking.")
+@click.option(
+    "--plan", is_flag=True, help="Plan first: change nothing until someone approves the plan, which becomes the todos."
+)
 @click.option("--wait-for-answers", is_flag=True, help="Without a terminal, wait for answers from other clients.")
 @click.option("--detach", is_flag=True, help="Print the run's id and exit without waiting.")
 @click.option(
@@ -93,6 +96,7 @@ def run(
     delivery: str | None,
     style: str,
     yolo: bool,
+    plan: bool,
     wait_for_answers: bool,
     detach: bool,
     run_id: str | None,
@@ -112,6 +116,9 @@ def run(
     code 1 as soon as it needs approval, unless you use --yolo or --wait-for-answers. Questions are left to the agent
     there, and a turn that reaches a limit ends with exit code 1 (`limits` in longboat.json).
 
+    With --plan, the agent first reads and asks, then proposes a plan. You approve it, or say what to change. Where
+    nobody can answer, the plan is the answer and nothing is changed.
+
     Exit code: 0 answered, 1 failed, 2 usage error, 130 canceled.
 
     \b
@@ -122,6 +129,7 @@ def run(
     longboat run -a screenshot.png "What is wrong here?"
     longboat run /review src/                 runs your .agents/commands/review.md
     longboat run --yolo "Fix the failing test."
+    longboat run --plan "Replace the HTTP library."
     longboat run --schema answer.json "Which files have no tests?"
     longboat run --detach "Tidy up the tests."
     """
@@ -158,6 +166,7 @@ def run(
         approve=Approve.ALL if yolo else Approve.ASK,
         effort=effort,
         schema=form,
+        plan=plan,
         wait_for_answers=wait_for_answers,
         client_id=own_name(),
     )

@@ -70,6 +70,7 @@ async def _submit_and_wait(workspace_id: str, submit: Submit, stage: Stage, give
             approve=submit.approve,
             effort=submit.effort,
             schema=submit.schema,
+            plan=submit.plan,
             wait_for_answers=submit.wait_for_answers,
             sub_agents=stage.sub_agents,
             give_up_after_s=give_up_after_s,

@@ -57,6 +57,7 @@ def run(
     approve: requests.Approve = requests.Approve.ASK,
     effort: requests.Effort | None = None,
     schema: dict[str, Any] | None = None,
+    plan: bool = False,
     wait_for_answers: bool = False,
     sub_agents: bool = False,
     give_up_after_s: float | None = 60.0,
@@ -79,6 +80,7 @@ def run(
         approve=approve,
         effort=effort,
         schema=schema,
+        plan=plan,
         wait_for_answers=wait_for_answers,
         client_id=client_id,
     )

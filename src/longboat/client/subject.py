@@ -49,7 +49,9 @@ def _guess(given: dict[str, Any]) -> Subject:
 
 
 def _plan(items: Any) -> str:
-    """How far the plan is, and what is being done."""
+    """How far the plan is, and what is being done; of a plan that is only proposed, how many steps it has."""
+    if isinstance(items, list) and items and all(isinstance(item, str) for item in items):
+        return f"{len(items)} step{'s' * (len(items) != 1)}"
     known = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
     done = sum(item.get("state") == "completed" for item in known)
     now = next((str(item.get("text")) for item in known if item.get("state") == "in_progress"), "")

@@ -14,6 +14,15 @@ Work with what people send you, and show them what to change."""
 
 SAY_SOMETHING = "[Your answer was empty. Go on with the task; or, if it is done, say what you did and found.]"
 
+PLAN_FIRST = """
+
+You are planning: you can read and ask, and nothing may be changed yet. Find out what the task needs, then {propose}. \
+Do not look for a way to change things before."""
+PLAN_WITH_TOOL = (
+    "call {tool} with short, concrete steps. Once people approve the plan, you have all tools and carry it out"
+)
+PLAN_AS_ANSWER = "answer with what you found, or with a plan of short, concrete steps"
+
 GO_ON = "\n\nThe request you are working on:\n\n"
 
 PLAN = "\n\nThe plan so far:\n\n"

@@ -55,6 +55,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
     """What its answer must fit."""
+    plan: bool = False
+    """It changes nothing until someone approves its plan. A sub-agent with this changes nothing at all."""
     wait_for_answers: bool = False
     """Ask even where nobody is there who can answer: someone will come."""
     summarize: bool = False

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits
 
 _parts = msgspec.json.Decoder(tuple[Part, ...])
+_options = msgspec.json.Decoder(RunOptions)
 _attachments = msgspec.json.Decoder(tuple[Attachment, ...])
 _encode = msgspec.json.Encoder().encode
 
@@ -156,6 +157,7 @@ def run_from_row(row: Row) -> Run:
         "outcome": row["outcome"],
         "delivery": row["delivery"],
         "prompt": row["prompt"],
+        "plan": _options.decode(row["options"]).plan,
         "cancel_requested": bool(row["cancel_requested"]),
         "canceled_by": row["canceled_by"],
         "folded_into": row["folded_into"],
@@ -179,7 +181,7 @@ def record_from_row(row: Row) -> RunRecord:
         fingerprint=msgspec.convert(row["fingerprint"], str),
         model=msgspec.convert(row["model"], str | None),
         approve=Approve(row["approve"]),
-        options=msgspec.json.decode(row["options"], type=RunOptions),
+        options=_options.decode(row["options"]),
         tries=msgspec.convert(row["tries"], int),
     )
 

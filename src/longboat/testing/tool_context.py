@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from longboat.core.tool import ToolSpec
 from longboat.permissions.verdict import Allow, Need, Rule, parse_rules
-from longboat.tools.context import ToolContext, ToolError
+from longboat.tools.context import PlanAnswer, ToolContext, ToolError
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.registry import built_in_traits
 from longboat.wire.workshop import TodoItem
@@ -132,6 +132,12 @@ class OpenToolContext:
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
         self.questions.append(text)
         return self._answers
+
+    async def propose(self, text: str, items: Sequence[TodoItem]) -> PlanAnswer | None:
+        """Every plan is approved."""
+        self.questions.append(text)
+        await self.put_todos(items)
+        return PlanAnswer(approved=True, wish="")
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:
         self.todos = tuple(items)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -37,6 +38,13 @@ def _allowed(error: str, shape: type[msgspec.Struct]) -> str:
     required = schema.get("required", ())
     fields = [f"{name} (required)" if name in required else name for name in schema.get("properties", ())]
     return f" Fields: {', '.join(fields)}." if fields else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    approved: bool
+    wish: str
+    """What the person said instead of yes or no."""
 
 
 class ToolContext(Protocol):
@@ -91,6 +99,11 @@ class ToolContext(Protocol):
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
         """Ask the attached people and wait for the first answer. None if nobody is there who could answer."""
+        ...
+
+    async def propose(self, text: str, items: Sequence[TodoItem]) -> PlanAnswer | None:
+        """Ask the attached people to approve a plan. If they do, its items become the session's todos, and the turn may
+        change things from its next step on. None if nobody is there who could answer."""
         ...
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:

@@ -36,6 +36,16 @@ def _with_fields(schema: Mapping[str, Any], kept: Set[str]) -> dict[str, Any]:
     return {**schema, "properties": properties} if properties else dict(schema)
 
 
+def tools_to_plan_with(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """For a run that plans first: those that change nothing."""
+    return {name: tool for name, tool in tools.items() if tool.spec.traits.only_looks}
+
+
+def tools_to_propose_with(tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """Those that ask people to approve a plan: a run that does not plan first has none of them."""
+    return {name: tool for name, tool in tools.items() if tool.spec.traits.proposes}
+
+
 def without_agent_names(tools: Mapping[str, Tool]) -> dict[str, Tool]:
     """For a project that defines no sub-agents: the tool that starts one has no name to choose."""
     return {

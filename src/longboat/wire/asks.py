@@ -30,7 +30,7 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
     """A person's answer to a call that asked."""
 
     answer: PermissionAnswer | None = None
-    """Null for a question: its answer is in the call's result."""
+    """Null for a question: its answer is in the call's result. For a plan `once` if it was approved, else null."""
     answered_by: str | None = None
     """The client, if it gave its name."""
 

@@ -214,6 +214,8 @@ class Run(Shape, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     delivery: Delivery
     prompt: str
+    plan: bool = False
+    """Plan first: it changes nothing until someone approves its plan."""
     position: int | None = None
     """The number of unfinished runs before it in the session; 0 is the active one; null once folded or finished."""
     cancel_requested: bool = False

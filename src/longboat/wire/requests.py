@@ -90,6 +90,9 @@ class Submit(_Request, frozen=True, kw_only=True):
     effort: Effort | None = None
     schema: dict[str, Any] | None = None
     """A JSON Schema: the answer is JSON that matches it, or the run fails. Such a prompt is never folded."""
+    plan: bool = False
+    """Plan first: until someone approves the agent's plan, it can read and ask, and change nothing. Such a prompt is
+    never folded."""
     wait_for_answers: bool = False
     """Ask questions even where no client is attached at which someone can answer: the run waits for them."""
     client_id: OwnId | None = None

@@ -71,7 +71,7 @@ class Draw(StrEnum):
     DIFF = "diff"
     """The unified diff in its result."""
     PLAN = "plan"
-    """Its argument `items` is the session's plan."""
+    """Its argument `items` is a plan: its steps as texts, or as objects with `text` and `state`."""
     QUESTION = "question"
     """Its result is what a person answered."""
     SUB_AGENT = "sub_agent"
@@ -101,6 +101,8 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
     """Calls that follow each other in one answer may run at the same time."""
     quick: bool = False
     """Done in a moment: not worth a line before it is done."""
+    proposes: bool = False
+    """Asks people to approve a plan: only runs that plan first have it, until the plan is approved."""
     draw: Draw = Draw.CALL
     """How to draw a call."""
 
@@ -113,6 +115,12 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
     def writes(self) -> bool:
         """A call may change files."""
         return self.effect in (Effect.CHANGES, Effect.RUNS)
+
+    @property
+    def only_looks(self) -> bool:
+        """A call changes nothing but the session: a run that plans first may make it."""
+        reads = self.effect in (Effect.READS, Effect.NOTHING) or self.sub_agents is SubAgents.ALL
+        return reads and not self.writes
 
     @property
     def needs_rule(self) -> bool:

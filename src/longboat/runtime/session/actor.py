@@ -35,7 +35,7 @@ from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.command_loop import CommandLoop
 from longboat.runtime.session.crash_repair import repair_transcript, view_of
 from longboat.runtime.session.live_session import LiveSession
-from longboat.runtime.session.submit import check_not_folded
+from longboat.runtime.session.submit import check_delivery
 from longboat.runtime.session.unit_builder import NO_TURN, UnitBuilder
 from longboat.runtime.store_retry import retry_later
 from longboat.runtime.turn.outcome import Stop
@@ -197,8 +197,7 @@ class SessionActor:
         delivery = request.delivery or run.delivery
         if self._services.uses_mcp_prompt(run.prompt if request.prompt is None else request.prompt):
             delivery = Delivery.QUEUE
-        if options.schema is not None:
-            check_not_folded(delivery)
+        check_delivery(delivery, schema=options.schema is not None, plan=options.plan)
         if request.prompt is not None and not has_words(request.prompt, self.live.records[run_id].attachments):
             raise EmptyPrompt
         await self._loop.apply(ChangeDelivery(run_id=run_id, delivery=delivery), prompt=request.prompt)

@@ -35,6 +35,7 @@ def run_from_prompt(request: Submit) -> RunRecord:
         state=RunState.ACCEPTED,
         delivery=request.delivery or _usual_delivery(request),
         prompt=request.prompt,
+        plan=request.plan,
         accepted_at=now(),
         client_id=request.client_id,
     )
@@ -44,12 +45,17 @@ def run_from_prompt(request: Submit) -> RunRecord:
         fingerprint=_fingerprint(request),
         model=request.model,
         approve=request.approve,
-        options=RunOptions(effort=request.effort, schema=request.schema, wait_for_answers=request.wait_for_answers),
+        options=RunOptions(
+            effort=request.effort,
+            schema=request.schema,
+            plan=request.plan,
+            wait_for_answers=request.wait_for_answers,
+        ),
     )
 
 
 def _usual_delivery(request: Submit) -> Delivery:
-    folds = request.run_id is None and request.schema is None
+    folds = request.run_id is None and request.schema is None and not request.plan
     return Delivery.STEER if folds else Delivery.QUEUE
 
 
@@ -122,7 +128,7 @@ def _check(request: Submit) -> None:
         raise BadInput(f"model must be provider/model (got {request.model!r}).", code="bad_model")
     if request.schema is not None:
         check_schema(request.schema)
-        check_not_folded(request.delivery)
+    check_delivery(request.delivery, schema=request.schema is not None, plan=request.plan)
     for file in request.attachments:
         _check_attachment(file)
     if not has_words(request.prompt, request.attachments):
@@ -133,9 +139,12 @@ def _check(request: Submit) -> None:
         check_own_id(request.client_id, field="client_id")
 
 
-def check_not_folded(delivery: Delivery | None) -> None:
-    """A prompt with a schema is a turn of its own."""
-    if delivery is Delivery.STEER:
+def check_delivery(delivery: Delivery | None, *, schema: bool, plan: bool) -> None:
+    """A prompt with a schema is a turn of its own, and so is one that plans first: it may do less than others."""
+    if delivery is Delivery.STEER and plan:
+        message = "A prompt that plans first needs its own turn, so it cannot steer another run. Queue it."
+        raise BadInput(message, code="plan_cannot_steer")
+    if delivery is Delivery.STEER and schema:
         message = "A prompt with a schema needs its own answer, so it cannot steer another run. Queue it."
         raise BadInput(message, code="bad_schema")
 

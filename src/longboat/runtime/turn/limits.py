@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from longboat.config.settings import LimitsSection
+from longboat.core.answers import agrees, declines
 from longboat.core.limits import Bounds, Limit, LimitCounter
 from longboat.errors import LimitReached
 from longboat.runtime.clock import now, seconds_between
@@ -20,8 +21,6 @@ from longboat.wire.requests import Approve
 
 GO_ON = "Continue"
 STOP = "Stop"
-_YES = frozenset({GO_ON.lower(), "yes", "y", "ok", "go on", "go"})
-_NO = frozenset({STOP.lower(), "no", "n", "end"})
 
 NO_CALL = ""
 """The `tool_call_id` of a question that no tool call asks."""
@@ -145,10 +144,9 @@ def _read_answer(answered: Question) -> tuple[str, str | None]:
     """Who let the turn continue, and what they said if it is more than a yes. Raises LimitReached at a no."""
     who = person(answered.answered_by) if answered.answered_by else "Someone"
     said = " ".join(answered.answer).strip()
-    word = said.lower().rstrip(".!")
-    if word in _NO:
+    if declines(said, STOP):
         raise LimitReached(f"{who} stopped it. Send a prompt to continue.")
-    return who, None if word in _YES else said
+    return who, None if agrees(said, GO_ON) else said
 
 
 def _with_note(result: ToolResultPart, note: str | None) -> ToolResultPart:

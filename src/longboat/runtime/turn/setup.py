@@ -31,6 +31,8 @@ class TurnSetup:
     effort: Effort | None = None
     form: AnswerSchema | None = None
     """What the answer must fit."""
+    planning: bool = False
+    """Nothing may be changed: the turn has only tools that look, and the one that proposes a plan."""
 
 
 def apply_options(setup: TurnSetup, options: RunOptions, model: Model) -> TurnSetup:

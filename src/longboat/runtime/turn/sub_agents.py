@@ -35,17 +35,18 @@ async def delegate(
     prompt: str,
     agent: str | None,
     *,
+    planning: bool,
     waited: Callable[[float], None],
 ) -> str:
-    """The answer of a sub-agent to the prompt; a ToolError says why there is none. `waited` is told how long the
-    sub-agent waited for people."""
+    """The answer of a sub-agent to the prompt; a ToolError says why there is none. `planning`: it must change nothing.
+    `waited` is told how long the sub-agent waited for people."""
     try:
         model = await _model(services, parent, agent)
         title = (prompt.strip().splitlines() or ["Sub-agent"])[0][:TITLE_LENGTH]
         session = await services.host.create_session(
             CreateSession(title=title), sent_by=(parent.run.session_id, call_id)
         )
-        run = await _see_through(services, _record(session, parent, prompt, model, agent))
+        run = await _see_through(services, _record(session, parent, prompt, model, agent, planning=planning))
         waited(run.waited_s)
     except LongboatError as error:
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
@@ -91,7 +92,9 @@ async def _model(services: WorkspaceServices, parent: RunRecord, agent: str | No
     return wanted or parent.model
 
 
-def _record(session: Session, parent: RunRecord, prompt: str, model: str | None, agent: str | None) -> RunRecord:
+def _record(
+    session: Session, parent: RunRecord, prompt: str, model: str | None, agent: str | None, *, planning: bool
+) -> RunRecord:
     request = Submit(
         session_id=session.id,
         prompt=prompt,
@@ -102,7 +105,7 @@ def _record(session: Session, parent: RunRecord, prompt: str, model: str | None,
     )
     record = run_from_prompt(request)
     run = msgspec.structs.replace(record.run, parent_run_id=parent.run.run_id, parent_session_id=parent.run.session_id)
-    return replace(record, run=run, options=RunOptions(agent=agent, effort=parent.options.effort))
+    return replace(record, run=run, options=RunOptions(agent=agent, effort=parent.options.effort, plan=planning))
 
 
 def _answer(messages: list[Message]) -> str:

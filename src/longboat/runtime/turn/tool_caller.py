@@ -79,6 +79,7 @@ class ToolCaller:
             news=news,
             told=self.told,
             approved=before.decision == "allow",
+            planning=self.setup.planning,
         )
         run = self.record.run
         call = ToolCall(
@@ -98,7 +99,8 @@ class ToolCaller:
         tool = self.setup.tools.get(name)
         if tool is None:
             known = ", ".join(sorted(self.setup.tools)) or "none"
-            raise ToolError(f"There is no tool {name!r}. Available tools: {known}.")
+            until = " until people approve your plan" if self.setup.planning else ""
+            raise ToolError(f"There is no tool {name!r}{until}. Available tools: {known}.")
         return tool
 
     async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:

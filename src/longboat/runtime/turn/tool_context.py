@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from longboat.core.answers import agrees, declines
 from longboat.errors import ConfigInvalid
 from longboat.permissions.verdict import (
     Allow,
@@ -31,7 +32,7 @@ from longboat.runtime.workspace.info import facts
 from longboat.store.changes import put_todos
 from longboat.store.protocol import Entry, Unit
 from longboat.store.records import RunRecord
-from longboat.tools.context import ToolError
+from longboat.tools.context import PlanAnswer, ToolError
 from longboat.tools.files.paths import printable
 from longboat.tools.process.shell_paths import files_named, guarded_links
 from longboat.wire.asks import CallAnswer, Permission, PermissionAnswer, Question
@@ -41,6 +42,8 @@ from longboat.wire.requests import Approve
 from longboat.wire.tools import Effect
 from longboat.wire.workshop import TodoItem, Todos
 
+GO_AHEAD = "Go ahead"
+NOT_YET = "Not yet"
 NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say that you cannot."
 
 
@@ -84,13 +87,16 @@ class CallContext:
         news: News,
         told: set[Path],
         approved: bool,
+        planning: bool,
     ) -> None:
-        """`told`: instructions that this turn's model has read. `approved`: a hook lets the call through."""
+        """`told`: instructions that this turn's model has read. `approved`: a hook lets the call through. `planning`:
+        the turn must change nothing yet."""
         self._services = services
         self._record = record
         self._call_id = call_id
         self._told = told
         self._by_hook = approved
+        self._planning = planning
         self._approved = approved or record.approve is Approve.ALL
         self._judged: Rules | None = None
         self._news = news
@@ -245,6 +251,25 @@ class CallContext:
         return await self._services.tools.diagnostics_after(path, after)
 
     async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
+        answered = await self._ask(text, choices=choices, multiple=multiple)
+        if answered is None:
+            return None
+        self._note(answered, CallAnswer(answered_by=answered.answered_by))
+        return answered.answer
+
+    async def propose(self, text: str, items: Sequence[TodoItem]) -> PlanAnswer | None:
+        answered = await self._ask(text, choices=(GO_AHEAD, NOT_YET), multiple=False)
+        if answered is None:
+            return None
+        said = " ".join(answered.answer).strip()
+        approved = agrees(said, GO_AHEAD)
+        if approved:
+            await self.put_todos(items)
+        answer = CallAnswer(answer=PermissionAnswer.ONCE if approved else None, answered_by=answered.answered_by)
+        self._note(answered, answer)
+        return PlanAnswer(approved=approved, wish="" if declines(said, NOT_YET) else said)
+
+    async def _ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> Question | None:
         run = self._record.run
         is_asked = self._services.asks.question_of(run.run_id, self._call_id) is not None
         if not is_asked and not self._record.options.wait_for_answers and not self._services.host.can_answer():
@@ -262,9 +287,7 @@ class CallContext:
             parent_session_id=run.parent_session_id,
         )
         self._news.ask(question.asked_at)
-        answered = await self._services.asks.question(question)
-        self._note(answered, CallAnswer(answered_by=answered.answered_by))
-        return answered.answer
+        return await self._services.asks.question(question)
 
     def _note(self, answered: Permission | Question, answer: CallAnswer) -> None:
         self._news.note(answer, answered.asked_at, answered.answered_at or now())
@@ -277,7 +300,15 @@ class CallContext:
         await self._services.store.submit(Unit(workspace_id=self._services.id, writes=writes, entries=[entry]))
 
     async def delegate(self, prompt: str, *, agent: str | None) -> str:
-        return await delegate(self._services, self._record, self._call_id, prompt, agent, waited=self._news.wait)
+        return await delegate(
+            self._services,
+            self._record,
+            self._call_id,
+            prompt,
+            agent,
+            planning=self._planning,
+            waited=self._news.wait,
+        )
 
     async def facts(self) -> str:
         return await facts(self._services, self._record)

@@ -33,6 +33,7 @@ from longboat.runtime.turn.outcome import (
     judge_turn,
     log_failure,
 )
+from longboat.runtime.turn.planning import approval_in, was_approved, without_plan
 from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
 from longboat.runtime.turn.surroundings import read_surroundings
@@ -181,6 +182,8 @@ class Turn:
         config = self._services.config()  # for all of the turn: a file that is being edited does not end it
         self._limits.begin(config.limits)
         self._models = TurnModels(lineup, config.retry, self._notices.problem)
+        if self._record.tries and await was_approved(self._services.store, self._record):
+            self._record = without_plan(self._record)
         setting_up = self._services.turn_setup(self._record, self._models.current)
         self._setup, _ = await asyncio.gather(setting_up, self._read_history())
         for problem in self._setup.problems:
@@ -220,8 +223,20 @@ class Turn:
         self._drop_draft()
         self._summarizing = False
         self._counted = (0, 0)  # it counts tokens in its own way
+        await self._set_up_again(model)
+
+    async def _set_up_again(self, model: Model) -> None:
         setup = await self._services.turn_setup(self._record, model)
         self._setup = replace(setup, system=setup.system + self._added, form=self._setup.form)
+
+    async def _heed_approval(self) -> None:
+        """People approved the plan of the step that just ended: from now on the turn has all tools."""
+        answer = approval_in(self._own[-2:]) if self._record.options.plan else None
+        if answer is not None:
+            self._record = without_plan(self._record)
+            self._limits.renew()
+            self._notices.problem(f"{person(answer.answered_by or 'Someone')} approved the plan.")
+            await self._set_up_again(self._model)
 
     async def _read_history(self) -> None:
         """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
@@ -396,6 +411,7 @@ class Turn:
     async def _run_tools(self, calls: list[ToolCallPart]) -> None:
         if calls:
             self._take(await self._tool_calls.make(calls, self._notices.blank(Role.TOOL), self._setup, new=True))
+            await self._heed_approval()
 
     async def _resume_calls(self) -> None:
         """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
@@ -406,6 +422,7 @@ class Turn:
         have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
         calls = [call for call in calls_of(self._history[-1]) if call.id not in have]
         self._take(await self._tool_calls.make(calls, last, self._setup, new=False))
+        await self._heed_approval()
 
     def _take(self, message: Message) -> None:
         """It is part of the turn and of what the model sees."""

@@ -134,7 +134,10 @@ class Services:
 
     async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
         setup = await self.tools.turn_setup(
-            model=model, agent=record.options.agent, child=record.run.parent_run_id is not None
+            model=model,
+            agent=record.options.agent,
+            child=record.run.parent_run_id is not None,
+            plan=record.options.plan,
         )
         return apply_options(await self._warned(setup, record), record.options, model)
 

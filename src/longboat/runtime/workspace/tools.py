@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from longboat.config.settings import Config
 from longboat.context.hooks import read_hooks
 from longboat.context.library import Agent, Command, Context, Library, Skill
 from longboat.context.prompt import build_prompt, build_short_prompt, build_small_prompt, instruction_block
-from longboat.core.prompts import NO_TOOLS
+from longboat.core.prompts import NO_TOOLS, PLAN_AS_ANSWER, PLAN_FIRST, PLAN_WITH_TOOL
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
 from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_prompt
@@ -29,7 +30,12 @@ from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
-from longboat.tools.described import tools_for_small_models, without_agent_names
+from longboat.tools.described import (
+    tools_for_small_models,
+    tools_to_plan_with,
+    tools_to_propose_with,
+    without_agent_names,
+)
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.registry import built_in_traits
@@ -100,14 +106,15 @@ class WorkspaceTools:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
         return own or name in self._secrets
 
-    async def turn_setup(self, *, model: Model, agent: str | None, child: bool) -> TurnSetup:
-        """What the next turn works with. `agent` names a sub-agent that the project defines."""
+    async def turn_setup(self, *, model: Model, agent: str | None, child: bool, plan: bool) -> TurnSetup:
+        """What the next turn works with. `agent` names a sub-agent that the project defines. `plan`: the turn must
+        change nothing, and proposes a plan instead."""
         config = self._config()
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
         self._context = context = await asyncio.to_thread(self._library.load)
         if model.context_window < SMALL_WINDOW:
-            return await self._small_setup(config, model, child=child)
+            return await self._small_setup(config, model, child=child, plan=plan)
         defined = self.agent(agent) if agent is not None else None
         everything = await self._tools(config)
         configured = await self._configured_tools(config)
@@ -124,9 +131,11 @@ class WorkspaceTools:
         if not context.agents:
             everything = without_agent_names(everything)
         tools = _of_child(everything, defined) if child or defined is not None else everything
-        tools = tools if model.abilities.tools else {}
+        tools = _for_plan(tools, everything, plan=plan, child=child) if model.abilities.tools else {}
         said += "" if model.abilities.tools else NO_TOOLS
-        return TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems)
+        return _setup_to_plan(
+            TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems), plan=plan
+        )
 
     async def shell(self) -> TurnSetup:
         """For a command that a person runs: no model has a part in it."""
@@ -246,23 +255,24 @@ class WorkspaceTools:
             await self.jobs.aclose()
         await self._retired.aclose()
 
-    async def _small_setup(self, config: Config, model: Model, *, child: bool) -> TurnSetup:
+    async def _small_setup(self, config: Config, model: Model, *, child: bool, plan: bool) -> TurnSetup:
         """For a model with a small window."""
         can = model.abilities
         system = build_short_prompt(self._directory) if can.agent else build_small_prompt(date.today().isoformat())
-        return TurnSetup(
+        setup = TurnSetup(
             system=system if can.tools else system + NO_TOOLS,
-            tools=await self._few_tools(config, model, child=child),
+            tools=await self._few_tools(config, model, child=child, plan=plan),
             hooks=read_hooks(config.hooks),
             problems=self._context.problems,
             surroundings=can.agent,
         )
+        return _setup_to_plan(setup, plan=plan)
 
-    async def _few_tools(self, config: Config, model: Model, *, child: bool) -> dict[str, Tool]:
+    async def _few_tools(self, config: Config, model: Model, *, child: bool, plan: bool) -> dict[str, Tool]:
         if not model.abilities.tools:
             return {}
         tools = tools_for_small_models(await self._tools(config))
-        return _of_child(tools, None) if child else tools
+        return _for_plan(_of_child(tools, None) if child else tools, tools, plan=plan, child=child)
 
     async def _tools(self, config: Config) -> dict[str, Tool]:
         configured = await (await self._configured_tools(config)).tools()
@@ -369,6 +379,23 @@ def _secrets(config: Config) -> set[str]:
     """The variables that providers, the search provider and MCP servers have their values from."""
     sections = (config.providers, config.web.search, config.mcp)
     return names_in(msgspec.json.encode(sections).decode())
+
+
+def _for_plan(tools: Mapping[str, Tool], everything: Mapping[str, Tool], *, plan: bool, child: bool) -> dict[str, Tool]:
+    """The tools of a run that plans first, or of one that does not. Only people's own runs propose plans."""
+    proposing = tools_to_propose_with(everything)
+    if not plan:
+        return {name: tool for name, tool in tools.items() if name not in proposing}
+    return tools_to_plan_with(tools) | ({} if child else proposing)
+
+
+def _setup_to_plan(setup: TurnSetup, *, plan: bool) -> TurnSetup:
+    """With what the model must know if nothing may be changed yet."""
+    if not plan:
+        return setup
+    tool = next(iter(tools_to_propose_with(setup.tools)), None)
+    propose = PLAN_AS_ANSWER if tool is None else PLAN_WITH_TOOL.format(tool=tool)
+    return replace(setup, system=setup.system + PLAN_FIRST.format(propose=propose), planning=True)
 
 
 def _of_child(tools: Mapping[str, Tool], agent: Agent | None) -> dict[str, Tool]:

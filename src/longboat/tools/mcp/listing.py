@@ -44,7 +44,12 @@ async def _tools(client: Client, server: str) -> tuple[OfferedTool, ...]:
             logger.warning("mcp server %s: the schema of its tool %s is too long: left out", server, tool.name)
             continue
         description = (tool.description or tool.title or tool.name)[:DESCRIPTION_LIMIT]
-        found[tool.name] = OfferedTool(name=tool.name, description=description, schema=_object(tool.input_schema))
+        found[tool.name] = OfferedTool(
+            name=tool.name,
+            description=description,
+            schema=_object(tool.input_schema),
+            only_reads=tool.annotations is not None and tool.annotations.read_only_hint is True,
+        )
     return tuple(found.values())
 
 

@@ -66,6 +66,8 @@ class OfferedTool:
     name: str
     description: str
     schema: Mapping[str, Any]
+    only_reads: bool = False
+    """As the server declares it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

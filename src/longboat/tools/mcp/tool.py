@@ -11,13 +11,16 @@ from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.mcp.server import Server
 from longboat.tools.mcp.state import OfferedTool
 from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.wire.tools import UNKNOWN, Effect, ToolTraits
 
 _DETAIL_LIMIT = 20_000
 
 
 class McpTool:
     def __init__(self, server: Server, offered: OfferedTool, name: str) -> None:
-        self.spec = ToolSpec(name=name, description=offered.description, schema=offered.schema)
+        # What the server says of itself lets a run that plans first call it. Each call needs approval all the same.
+        traits = ToolTraits(effect=Effect.READS) if offered.only_reads else UNKNOWN
+        self.spec = ToolSpec(name=name, description=offered.description, schema=offered.schema, traits=traits)
         self._server = server
         self._tool = offered.name
 

@@ -57,7 +57,7 @@ export function planList(items) {
         'li',
         { class: state },
         h('span', { class: 'mark', role: 'img', 'aria-label': label }, mark),
-        h('span', {}, plain(String(item?.text ?? ''))),
+        h('span', {}, plain(String(typeof item === 'string' ? item : (item?.text ?? '')))),
       );
     }),
   );

@@ -24,6 +24,7 @@ export function summary(part) {
   const input = parsed(part.input);
   const named = (key) => (typeof input[key] === 'string' ? input[key] : '');
   if (drawnAs(part) === 'plan' && Array.isArray(input.items)) {
+    if (input.items.every((item) => typeof item === 'string')) return `${input.items.length} steps`;
     const done = input.items.filter((item) => item?.state === 'completed').length;
     return `${done} of ${input.items.length} done`;
   }
