@@ -89,6 +89,22 @@ async def test_a_typed_text_denies_a_call_and_says_what_to_do_instead(tmp_path: 
         assert not written(server)
 
 
+async def test_nobody_is_told_to_type_while_the_keys_go_to_the_dialog(tmp_path: Path) -> None:
+    """The line said “Type what to do instead”, and the first letter of “add a test” allowed the call for ever."""
+    async with (
+        local_server(tmp_path, ScriptedModel([[WRITE], [Say("done")]])).serving() as server,
+        open_tui(server) as tui,
+    ):
+        await tui.say("write it")
+        await tui.until(lambda: isinstance(tui.app.screen, PermissionDialog))
+        assert not tui.app.query_one(AnswerLine).display
+        await tui.pilot.press("escape")
+        await tui.until(lambda: "Type what to do instead" in tui.screen)
+        await tui.pilot.press("ctrl+g")
+        await tui.until(lambda: isinstance(tui.app.screen, PermissionDialog))
+        assert not tui.app.query_one(AnswerLine).display
+
+
 async def test_a_whole_word_allows_and_alt_enter_sends_a_prompt(tmp_path: Path) -> None:
     model = ScriptedModel([[WRITE], [Say("done")], [Say("quickly")]])
     async with local_server(tmp_path, model).serving() as server, open_tui(server) as tui:

@@ -51,10 +51,10 @@ def effect(ask: Ask, text: str) -> str:
     """What enter will do. Contains untrusted text."""
     if isinstance(ask, Question):
         if not is_answer(text):
-            return "Type your answer to the question, or press ctrl+g to see it."
+            return "Type your answer to the question and press enter. ctrl+g shows the question."
         return f"enter answers the question with “{_short(', '.join(texts_in(ask, text)))}”"
     if not is_answer(text):
-        return "Type what to do instead, or yes and enter to allow this call. ctrl+g shows it."
+        return "Type what to do instead, or type yes to allow this call; then press enter. ctrl+g shows the call."
     answer = answer_in(ask, text)
     return f"enter {_EFFECTS[answer]}" if answer else "enter denies this call and tells the agent what to do instead"
 
@@ -65,7 +65,7 @@ def _short(text: str) -> str:
 
 
 class AnswerLine(Vertical):
-    """Shown while a request waits."""
+    """Shown while a request waits and its dialog is closed."""
 
     DEFAULT_CSS = """
     AnswerLine {

@@ -75,11 +75,11 @@ class AskDialogs:
         return next((ask for ask in self.pending if ask.id not in self._sending), None)
 
     def show_line(self) -> None:
-        """Say what enter will do."""
+        """Say what enter will do, unless the keys go to a request's dialog."""
         ask = self._next
         self._app.composer.input.answers = ask is not None
         for shown in self._app.query(AnswerLine):
-            shown.show(ask, self._app.composer.input.text)
+            shown.show(ask if self._open is None else None, self._app.composer.input.text)
 
     def take(self, sent: Composed) -> bool:
         """Take what was sent from the composer as the answer to the oldest request; False if it is not one."""
@@ -149,6 +149,7 @@ class AskDialogs:
                 question = QuestionDialog(ask, grace_s=self.grace_s, clock=self.clock)
                 self._open = question
                 self._app.push_screen(question, lambda result: self._ended(ask, result))
+        self.show_line()
 
     def _ended(self, ask: Ask, result: PermissionDecision | QuestionAnswered | Gone | None) -> None:
         self._open = None
@@ -160,6 +161,7 @@ class AskDialogs:
                 self._later.add(ask.id)  # do not reopen it while the answer is being sent
                 self._sending.add(ask.id)
                 self._app.run_worker(self._answer(ask, result), name="answer")
+        self.show_line()
         self._app.call_later(self.refresh)
 
     async def _answer(self, ask: Ask, result: PermissionDecision | QuestionAnswered, *, typed: str = "") -> None:
