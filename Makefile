@@ -52,7 +52,7 @@ run: $(BASE) ## Start Longboat in the background and stream a first answer
 	@echo '  longboat run -c "…"     continue this session, from any terminal'
 	@echo "  longboat runs           active, queued and finished runs"
 	@echo "  longboat models         which model answers, and how to change it"
-	@echo "  longboat stop           end the server"
+	@echo "  longboat stop           stop the server"
 
 # Many tests wait for processes and for the disk: two at a time keep a core busy.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')

@@ -135,7 +135,19 @@ async def test_a_server_that_is_down_is_told_as_such(tmp_path: Path) -> None:
         port = free.getsockname()[1]
     async with launch(tmp_path, None, config="{}") as running:
         found = await check(running.app, "custom", base_url=f"http://127.0.0.1:{port}/v1")
-        assert found.problem == f"Cannot connect to 127.0.0.1:{port}. Is the server running, and is the address right?"
+        why = "Is the server running, and is the address correct?"
+        assert found.problem == f"Cannot connect to 127.0.0.1:{port}. {why}"
+
+
+async def test_a_hosted_provider_that_cannot_be_reached_is_no_server_of_yours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
+    async with launch(tmp_path, None, config="{}") as running:
+        found = await check(running.app, "openai", api_key=KEY)
+        assert found.problem == "Cannot connect to api.openai.com. Check your network connection."
 
 
 async def test_a_server_that_never_answers_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

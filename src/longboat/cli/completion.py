@@ -11,7 +11,8 @@ SHELLS = ("bash", "zsh", "fish")
 @click.command(short_help="Print the shell completion script.")
 @click.argument("shell", type=click.Choice(SHELLS), required=False)
 def completion(shell: str | None) -> None:
-    """Print a script that makes your shell complete commands, options, models and ids. SHELL defaults to $SHELL.
+    """Print a script that makes your shell complete commands, options, models and ids. The default
+    shell is the one in $SHELL.
 
     Ids are completed only while a server is running. Requires bash 4.4 or newer.
 

@@ -58,7 +58,7 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
 @format_option
 @cwd_option
 def list_models(style: str, cwd: str) -> None:
-    """List all models that prompts in this directory can name, and the local ones that can be downloaded.
+    """List all models for prompts, and local ones to download.
 
     For a local model, the list has the size of its file, about how much memory it needs on this machine, and how many
     of Longboat's own tasks it solved. Models that were not measured may solve none.

@@ -79,9 +79,11 @@ async def _try(title: str, section: ProviderSection, access: Access, until: floa
     except (TimeoutError, httpx2.TimeoutException):
         return Checked(problem=f"{host} did not answer in time. Check the network and the address.")
     except (httpx2.ConnectError, OSError):
-        return Checked(problem=f"Cannot connect to {host}. Is the server running, and is the address right?")
+        own = "Is the server running, and is the address correct?"
+        advice = own if access.base_url else "Check your network connection."
+        return Checked(problem=f"Cannot connect to {host}. {advice}")
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
-        problem = f"{host} answered, but not with a list of models. Is the address right?"
+        problem = f"{host} answered, but not with a list of models. Is the address correct?"
         return Checked(problem=problem, is_elsewhere=True)
     return Checked(base_url=access.base_url, models=_useful(section, models))
 

@@ -63,7 +63,7 @@ class Setup:
             context_window=model.context_window,
         )
         self._app.model = None  # the new default, not one that was chosen before
-        self._app.notify(f"Connected {provider.name}. Default model: {model.name}.", markup=False)
+        self._app.notify(f"Connected. Default model: {model.name}.", markup=False)
 
     async def _ask(self, dialog: Dialog[Result]) -> Result | None:
         """What the dialog ended with; None if the person closed it."""

@@ -181,7 +181,7 @@ class Setup {
       await server.connectProvider(provider.id, { ...entered, model: name, context_window: model.context_window });
       this.made = model.name;
       this.element.close();
-      toast(`Connected ${plain(provider.name)}. Default model: ${plain(model.name)}.`);
+      toast(`Connected. Default model: ${plain(model.name)}.`);
     } catch (error) {
       wrong.textContent = plain(error.message);
       use.disabled = false;
