@@ -36,6 +36,7 @@ from longboat.wire import (
     figures,
     inbox,
     listings,
+    model_requests,
     models,
     providers,
     requests,
@@ -193,7 +194,8 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    pages = (models, tools, asks, inbox, workshop, listings, review, providers, archive, figures, search)
+    of_sessions = (models, tools, asks, inbox, workshop, listings, review)
+    pages = (*of_sessions, providers, archive, figures, search, model_requests)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",

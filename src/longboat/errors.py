@@ -12,6 +12,7 @@ LongboatError
 │   ├── WorkspaceNotFound
 │   ├── SessionNotFound
 │   ├── RunNotFound
+│   ├── RequestNotFound       the run sent no such request to a model, or it is no longer stored
 │   ├── PermissionNotFound
 │   ├── QuestionNotFound
 │   ├── JobNotFound
@@ -120,6 +121,15 @@ class RunNotFound(NotFound):
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"There is no run {run_id!r} in this workspace. GET …/runs lists them.")
+
+
+class RequestNotFound(NotFound):
+    code = "request_not_found"
+
+    def __init__(self, run_id: str, number: int) -> None:
+        super().__init__(
+            f"There is no request {number} of run {run_id!r}, or it is no longer stored. GET …/requests lists them."
+        )
 
 
 class PermissionNotFound(NotFound):

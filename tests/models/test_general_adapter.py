@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from descriptors import none_left
+from model_events import answer_events
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
@@ -126,7 +127,7 @@ async def model_at(url: str, wire: Wire, name: str, **more: Any) -> AsyncIterato
 async def ask(script: Script, wire: Wire, request: ModelRequest | None = None) -> list[ModelEvent]:
     name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
     async with model_at(script.url + path, wire, name) as model, model.stream(request or prompt("hi")) as events:
-        return [event async for event in events]
+        return [event async for event in answer_events(events)]
 
 
 async def refusal(wire: Wire, *replies: Reply) -> ModelError:
@@ -417,7 +418,7 @@ async def test_a_gemini_call_comes_with_the_signature_that_gemini_wants_back():
         model_at(script.url, "google", "gemini-4-argon") as model,
     ):
         async with model.stream(prompt("hi")) as stream:
-            events = [event async for event in stream]
+            events = [event async for event in answer_events(stream)]
         assert events[:-1] == [
             TextDelta("Looking."),
             ReasoningDelta("", "c2lnbmVk"),
@@ -440,7 +441,7 @@ async def test_a_gemini_call_comes_with_the_signature_that_gemini_wants_back():
             ),
         )
         async with model.stream(again) as stream:
-            assert TextDelta("Ok") in [event async for event in stream]
+            assert TextDelta("Ok") in [event async for event in answer_events(stream)]
     sent = script.bodies[1]["contents"][1]["parts"]
     assert [part["thoughtSignature"] for part in sent if "functionCall" in part] == ["c2lnbmVk"]
 
@@ -458,7 +459,7 @@ async def test_a_mistral_answer_streams():
         model_at(script.url, "mistral", "mistral-large-latest") as model,
         model.stream(prompt("hi")) as stream,
     ):
-        events = [event async for event in stream]
+        events = [event async for event in answer_events(stream)]
     assert events[0] == TextDelta("Hello")
     assert isinstance(events[-1], Finished)
     assert (events[-1].reason, events[-1].usage.input_tokens) == (StopReason.END_TURN, 10)
@@ -478,7 +479,7 @@ async def test_a_cancel_in_mid_stream_closes_the_connection(wire: Wire):
         async def turn() -> None:
             name, path = ("claude-sonnet-5-5", "") if wire == "anthropic" else ("gpt-6.1-sol", "/v1")
             async with model_at(script.url + path, wire, name) as model, model.stream(prompt("hi")) as events:
-                async for event in events:
+                async for event in answer_events(events):
                     assert event == TextDelta("Hello")
                     heard.set()
 
@@ -496,7 +497,7 @@ async def test_leaving_early_closes_the_connection():
         model_at(script.url, "anthropic", "claude-sonnet-5-5") as model,
     ):
         async with model.stream(prompt("hi")) as events:
-            assert await anext(events) == TextDelta("Hello")
+            assert await anext(answer_events(events)) == TextDelta("Hello")
         await script.left.wait()
 
 
@@ -521,8 +522,8 @@ async def test_a_server_that_is_not_there_is_unreachable():
         gone = script.url
     async with model_at(gone, "anthropic", "claude-sonnet-5-5") as model:
         with pytest.raises(ModelError) as caught:
-            async with model.stream(prompt("hi")):
-                pytest.fail("nobody answered")
+            async with model.stream(prompt("hi")) as events:
+                assert not [event async for event in answer_events(events)], "nobody answered"
     assert (caught.value.code, caught.value.retryable) == ("unreachable", True)
 
 
@@ -536,7 +537,7 @@ async def test_settings_that_http_cannot_carry_are_told_but_not_shown(wire: Wire
     )
     with pytest.raises(ModelError) as caught:
         async with model.stream(prompt("hi")) as events:
-            assert [event async for event in events]
+            assert [event async for event in answer_events(events)]
     await model.aclose()
     assert KEY not in caught.value.message
 
@@ -547,13 +548,13 @@ async def test_no_file_descriptor_left_is_retryable(asked_before: bool):
     async with scripted(answer, answer) as script, model_at(script.url, "anthropic", "claude-sonnet-5-5") as model:
         if asked_before:
             async with model.stream(prompt("hi")) as events:
-                assert [event async for event in events]
+                assert [event async for event in answer_events(events)]
         with none_left(), pytest.raises(ModelError) as caught:
-            async with model.stream(prompt("hi")):
-                pytest.fail("nobody answered")
+            async with model.stream(prompt("hi")) as events:
+                assert not [event async for event in answer_events(events)], "nobody answered"
         assert (caught.value.code, caught.value.retryable) == ("unreachable", True)
         async with model.stream(prompt("hi")) as events:
-            assert [event async for event in events], "it goes on as soon as there is one"
+            assert [event async for event in answer_events(events)], "it goes on as soon as there is one"
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
@@ -623,8 +624,8 @@ async def test_headers_of_the_configuration_are_sent_and_hidden_in_errors():
         model_at(script.url, "anthropic", "claude-sonnet-5-5", headers={"x-tenant": "tenant-7"}) as model,
     ):
         with pytest.raises(ModelError, match=r"bad value \*\*\*"):
-            async with model.stream(prompt("hi")):
-                pytest.fail("refused")
+            async with model.stream(prompt("hi")) as events:
+                assert not [event async for event in answer_events(events)], "refused"
     assert script.headers[0]["x-tenant"] == "tenant-7"
 
 
@@ -639,7 +640,7 @@ async def body_of(wire: Wire, request: ModelRequest, **more: Any) -> dict[str, A
         endpoint = Endpoint(provider="mine", name=name, wire=wire, api_key=KEY, base_url=script.url + path, **more)
         model = PydanticModel(endpoint, context_window=1000, abilities=abilities)
         async with model.stream(request) as events:
-            _ = [event async for event in events]
+            _ = [event async for event in answer_events(events)]
         await model.aclose()
     return script.bodies[0]
 

@@ -14,6 +14,7 @@ import msgspec
 import psutil
 import pytest
 from local_files import demo_file, put, put_stub, qwen_file, spec_of
+from model_events import answer_events
 from running_app import launch
 
 from longboat.core.tool import ToolSpec
@@ -90,7 +91,7 @@ async def test_a_cancel_in_mid_stream_frees_the_slot(model: LocalModel):
     async def turn(heard: asyncio.Queue[ModelEvent | None]) -> None:
         try:
             async with model.stream(prompt("Tell a very long story of the sea.")) as events:
-                async for event in events:
+                async for event in answer_events(events):
                     heard.put_nowait(event)
         finally:
             heard.put_nowait(None)

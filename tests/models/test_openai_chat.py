@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from descriptors import none_left
+from model_events import answer_events
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
@@ -54,7 +55,7 @@ def prompt(text: str = "hi") -> ModelRequest:
 
 async def read(model: Model, seen: list[ModelEvent]) -> None:
     async with model.stream(prompt()) as events:
-        async for event in events:
+        async for event in answer_events(events):
             seen.append(event)
 
 
@@ -200,7 +201,7 @@ async def test_leaving_with_the_last_event_keeps_the_connection_too(
 ) -> None:
     for _ in range(2):
         async with model.stream(prompt()) as events:
-            async for event in events:
+            async for event in answer_events(events):
                 if isinstance(event, Finished):
                     break
     assert len({exchange.peer for exchange in endpoint.requests}) == 1
@@ -222,7 +223,7 @@ async def test_a_closed_model_opens_a_new_connection(endpoint: ScriptedEndpoint)
 async def test_leaving_early_closes_the_connection_at_once(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
     endpoint.add([Say("a"), Hang()])
     async with model.stream(prompt()) as events:
-        assert await anext(events) == TextDelta("a")
+        assert await anext(answer_events(events)) == TextDelta("a")
     await endpoint.requests[0].ended.wait()
     assert endpoint.requests[0].state == "abandoned"
 
@@ -248,7 +249,8 @@ async def test_a_server_that_does_not_close_after_done_is_not_waited_for(
     end = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
     endpoint.add([Say("a"), Raw(end), Hang()])
     async with model.stream(prompt()) as events:
-        assert [await anext(events), await anext(events)] == [TextDelta("a"), Finished(StopReason.END_TURN)]
+        answer = answer_events(events)
+        assert [await anext(answer), await anext(answer)] == [TextDelta("a"), Finished(StopReason.END_TURN)]
     await endpoint.requests[0].ended.wait()
 
 
@@ -536,7 +538,7 @@ async def test_a_session_goes_on_where_anthropic_was() -> None:
     async with ScriptedEndpoint() as endpoint:
         model = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url)
         async with model.stream(ModelRequest(system="", messages=transcript)) as events:
-            assert [event async for event in events][-1] == Finished(StopReason.END_TURN, USED)
+            assert [event async for event in answer_events(events)][-1] == Finished(StopReason.END_TURN, USED)
         await model.aclose()
     body = endpoint.requests[0].body
     assert "signed elsewhere" not in str(body)
@@ -559,7 +561,7 @@ async def test_a_model_gets_nothing_that_it_cannot_bear() -> None:
         unable = OpenAIChatModel(provider="p", name="m", base_url=endpoint.base_url, abilities=nothing)
         for model in (able, unable):
             async with model.stream(request) as events:
-                _ = [event async for event in events]
+                _ = [event async for event in answer_events(events)]
             await model.aclose()
     first, second = (exchange.body for exchange in endpoint.requests)
     assert {"tools", "reasoning_effort"} <= set(first)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from local_files import demo_file, spec_of
+from model_events import answer_events
 
 from longboat.core.tool import ToolSpec
 from longboat.models.local.model import LocalModels
@@ -61,7 +62,7 @@ def request(text: str, *, may_call: bool = True) -> ModelRequest:
 
 async def ask(model: Model, asked: ModelRequest) -> list[ModelEvent]:
     async with model.stream(asked) as events:
-        return [event async for event in events]
+        return [event async for event in answer_events(events)]
 
 
 def check_step(events: list[ModelEvent]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_events import answer_events
 
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
@@ -85,7 +86,7 @@ def request(**more: Any) -> ModelRequest:
 
 async def ask(model: ToolModel, asked: ModelRequest | None = None) -> list[ModelEvent]:
     async with model.stream(asked or request()) as events:
-        return [event async for event in events]
+        return [event async for event in answer_events(events)]
 
 
 def said(events: list[ModelEvent]) -> str:

@@ -72,6 +72,8 @@ ROUTES = {
     f"POST {_W}/agent",
     f"GET {_W}/runs",
     f"GET {_W}/runs/{{run_id}}",
+    f"GET {_W}/runs/{{run_id}}/requests",
+    f"GET {_W}/runs/{{run_id}}/requests/{{number}}",
     f"PATCH {_W}/runs/{{run_id}}",
     f"POST {_W}/runs/{{run_id}}/cancel",
     f"GET {_S}",

@@ -53,6 +53,7 @@ HINTS: dict[str, str] = {
     "server_unreachable": "`longboat doctor` finds the cause; `longboat run` and `longboat serve` start a server.",
     "unauthorized": "Set LONGBOAT_TOKEN to the server's token: `longboat serve` prints where it is.",
     "session_not_found": "`longboat session list` lists the sessions in this directory; use --cwd for another one.",
+    "request_not_found": "Without --request you see all requests of the run that are still stored.",
     "run_not_found": "`longboat runs` lists the runs in this directory; use --cwd for another one.",
     "permission_not_found": "`longboat permissions --all` lists the pending permission requests.",
     "question_not_found": "`longboat questions --all` lists the pending questions.",

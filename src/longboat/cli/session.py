@@ -126,16 +126,38 @@ def _state(listed: Session) -> str:
 
 
 @session.command("show")
-@session_argument
+@click.argument("session_id", metavar="SESSION", required=False, shell_complete=shell_completion.sessions)
+@click.option(
+    "--wire",
+    "run_id",
+    metavar="RUN",
+    shell_complete=shell_completion.runs,
+    help="Show what this run sent to models instead.",
+)
+@click.option("--request", "number", type=click.IntRange(1), metavar="N", help="With --wire: only the Nth request.")
 @format_option
 @cwd_option
-def show_session(session_id: str, style: str, cwd: str) -> None:
+def show_session(session_id: str | None, run_id: str | None, number: int | None, style: str, cwd: str) -> None:
     """Show a session's messages, without undone turns.
+
+    With --wire, show the requests of a run to its models, retries included: system prompt, messages, tools, their
+    tokens by part, and the tokens that the provider took from its cache. Keys and headers are not stored. In place of
+    attachments you see their size.
 
     \b
     longboat session show 0198c2f4-…
     longboat session show 0198c2f4-… --format json | jq -r .role        one message per line
+    longboat session show --wire 0198c2f5-…                             what was sent; the last request in full
+    longboat session show --wire 0198c2f5-… --request 1
+    longboat session show --wire 0198c2f5-… --format json | jq .body    one request per line
     """
+    if run_id is not None:
+        _show_wire(run_id, number, style, cwd)
+        return
+    if number is not None:
+        raise click.UsageError("--request needs --wire RUN.")
+    if session_id is None:
+        raise click.UsageError("Name a SESSION, or a run with --wire RUN. `longboat session list` lists sessions.")
     connection, workspace_id, found = _session_meant(cwd, session_id)
     messages = _messages(connection, workspace_id, found.id)
     if style == "json":
@@ -149,6 +171,15 @@ def show_session(session_id: str, style: str, cwd: str) -> None:
     if not messages:
         click.echo("No messages.")
     _print_undone(connection, workspace_id, found.id)
+
+
+def _show_wire(run_id: str, number: int | None, style: str, cwd: str) -> None:
+    from longboat.cli.ids import run_meant
+    from longboat.cli.sent_requests import show_requests
+
+    connection, workspace_id = _workspace(cwd)
+    found = run_meant(connection, workspace_id, run_id)
+    show_requests(connection, workspace_id, found.run_id, number=number, style=style, cwd=cwd)
 
 
 @session.command("rename")

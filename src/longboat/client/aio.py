@@ -316,6 +316,8 @@ class Client:
     search = asked(calls.search)
     diff = asked(calls.diff)
     session_timeline = asked(calls.session_timeline)
+    model_requests = asked(calls.model_requests)
+    model_request = asked(calls.model_request)
     changes = asked(calls.changes)
     file_text = asked(calls.file_text)
     welcome = asked(calls.welcome)

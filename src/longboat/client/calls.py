@@ -15,6 +15,7 @@ from longboat.wire import archive, asks, figures, listings, models, requests, re
 from longboat.wire import inbox as inboxes
 from longboat.wire import search as search_shapes
 from longboat.wire.ids import new_id
+from longboat.wire.model_requests import SentRequestBody, SentRequests
 from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
 _encode = msgspec.json.Encoder().encode
@@ -233,6 +234,18 @@ def get_run(workspace_id: str, run_id: str, *, wait_s: float = 0) -> Call[models
     params = {"wait": f"{wait_s:g}"} if wait_s else {}
     path = _in(workspace_id, "runs", run_id)
     return Call(method="GET", path=path, answer=models.Run, params=params, timeout_s=30 + wait_s)
+
+
+def model_requests(workspace_id: str, run_id: str) -> Call[SentRequests]:
+    """What a run sent to models: every request and every retry, with its size and tokens by part."""
+    path = _in(workspace_id, "runs", run_id, "requests")
+    return Call(method="GET", path=path, answer=SentRequests)
+
+
+def model_request(workspace_id: str, run_id: str, number: int) -> Call[SentRequestBody]:
+    """One of these requests with its body, without attachments."""
+    path = _in(workspace_id, "runs", run_id, "requests", str(number))
+    return Call(method="GET", path=path, answer=SentRequestBody)
 
 
 def cancel_run(workspace_id: str, run_id: str, client_id: str | None = None) -> Call[models.Run]:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.errors import ModelError
@@ -21,6 +21,7 @@ from longboat.models.providers import KNOWN, LOCAL_TYPE
 from longboat.models.tool_modes.memory import ToolMemory
 from longboat.models.tool_modes.model import ToolModel
 from longboat.wire.listings import ModelPrice
+from longboat.wire.model_requests import ToolMode
 
 if TYPE_CHECKING:
     from longboat.models.pydantic_adapter import Wire
@@ -258,7 +259,7 @@ def _limit(entry: ModelEntry, facts: catalogue.Facts) -> int | None:
     return min(entry.max_output_tokens, facts.max_output_tokens)
 
 
-def _tool_mode(entry: ModelEntry, facts: catalogue.Facts) -> Literal["native", "steps", "text"] | None:
+def _tool_mode(entry: ModelEntry, facts: catalogue.Facts) -> ToolMode | None:
     """As configured, or steps where the model is known to have no tools; None: to be found out."""
     if entry.tools is None or entry.tools == "none":
         return "steps" if facts.tools is False else None

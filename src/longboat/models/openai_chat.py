@@ -27,7 +27,7 @@ from longboat.models.images import without_unsupported_images
 from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
 from longboat.models.openai_request import PLAIN, Dialect, SendReasoning, encode_request, own_reasoning, sends_reasoning
 from longboat.models.openai_stream import StreamReader
-from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Progress
+from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Progress, Sent
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 120.0
@@ -101,7 +101,13 @@ class OpenAIChatModel:
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         patience_s, told = self._timeouts.first_s, False
-        while isinstance(answer := await self._open(request), ModelError):
+        body = self._encode(request)
+        yield Sent(body)
+        while isinstance(answer := await self._open(request, body), ModelError):
+            if answer.code != "loading":
+                body = self._encode(request)
+                yield Sent(body)
+                continue
             if patience_s < LOADING_POLL_S:
                 raise answer
             if not told:
@@ -124,10 +130,14 @@ class OpenAIChatModel:
         finally:
             await answer.aclose()
 
-    async def _open(self, request: ModelRequest) -> Answer | ModelError:
-        """The answer to the request, or an error if the model is being loaded. A server that wants reasoning sent back
-        in another way is asked once more."""
-        answer = await self._send(request)
+    def _encode(self, request: ModelRequest) -> bytes:
+        request = without_unsupported_images(request, self.abilities)
+        return encode_request(request, model=self.name, dialect=self._dialect)
+
+    async def _open(self, request: ModelRequest, body: bytes) -> Answer | ModelError:
+        """The answer to the request, or why to send it again: the model is being loaded, or the server wants reasoning
+        sent back in another way, as the dialect now has it."""
+        answer = await self._send(body)
         try:
             if answer.status == 200 and not _is_whole_document(answer):
                 return answer
@@ -142,7 +152,7 @@ class OpenAIChatModel:
         if other is None:
             raise refused
         self._dialect = replace(self._dialect, send_reasoning=other)
-        return await self._open(request)
+        return refused
 
     def _other_reasoning(self, refused: ModelError, request: ModelRequest) -> SendReasoning | None:
         """What may please a server that refused the request because of the reasoning in it, or for lack of it."""
@@ -155,10 +165,7 @@ class OpenAIChatModel:
             return "never"
         return "always" if sends_reasoning(request, "always") else None
 
-    async def _send(self, request: ModelRequest) -> Answer:
-        body = encode_request(
-            without_unsupported_images(request, self.abilities), model=self.name, dialect=self._dialect
-        )
+    async def _send(self, body: bytes) -> Answer:
         self._client = self._client or self._make_client()
         try:
             return await self._client.post(self._headers, body)

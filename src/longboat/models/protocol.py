@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
+import msgspec
+
 from longboat.core.tool import ToolSpec
+from longboat.wire.model_requests import ToolMode
 from longboat.wire.models import Message, Usage
 from longboat.wire.requests import Effort
 
@@ -24,6 +27,20 @@ class StopReason(StrEnum):
     TOOL_USE = "tool_use"
     MAX_TOKENS = "max_tokens"
     CONTENT_FILTER = "content_filter"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request is about to leave: before everything else that comes of it, once for each try that says something new.
+
+    Never with headers: they hold keys.
+    """
+
+    body: bytes = field(repr=False)
+    """JSON."""
+    exact: bool = True
+    """It is what the provider gets, byte for byte. Otherwise it is what a provider's library is given to send."""
+    tool_mode: ToolMode = "native"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,7 @@ class Notice:
     """What came before it in this step does not count."""
 
 
-ModelEvent = TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | Finished | Progress | Notice
+ModelEvent = Sent | TextDelta | ReasoningDelta | ToolCallStart | ToolCallDelta | Finished | Progress | Notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +115,22 @@ class ModelRequest:
     """Where a chat server finds the schema: in `response_format`, or in the fields that llama.cpp and Ollama have."""
     may_call: bool = True
     """Whether calls are of use. A summary has none; its tools are there for the provider's cache."""
+
+
+def as_json(request: ModelRequest, *, model: str) -> bytes:
+    """The request for people to read, where only a library knows how it goes over the wire."""
+    body: dict[str, Any] = {
+        "model": model,
+        "system": request.system,
+        "messages": [{"role": message.role, "parts": message.parts} for message in request.messages],
+    }
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
+            for tool in request.tools
+        ]
+    limits = {"max_output_tokens": request.max_output_tokens, "effort": request.effort, "schema": request.schema}
+    return msgspec.json.encode(body | {name: value for name, value in limits.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ because the turn retries and reports it.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import assert_never
 
 import httpx2
@@ -15,7 +16,7 @@ from pydantic_ai.models import Model as LibraryModel
 from pydantic_ai.models import StreamedResponse
 from pydantic_ai.settings import ModelSettings
 
-from longboat.models.protocol import Finished, ModelEvent, ModelRequest
+from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Sent, as_json
 from longboat.models.pydantic_adapter import Endpoint
 from longboat.models.pydantic_failure import translating_errors
 from longboat.models.pydantic_request import library_messages, parameters
@@ -35,41 +36,37 @@ class Backend:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
-        async with AsyncExitStack() as stack:
-            with translating_errors(self._endpoint, opened=False):
-                response = await stack.enter_async_context(
-                    model_request_stream(
-                        self._model,
-                        library_messages(request.messages, self._endpoint, self._model.system),
-                        model_settings=self._settings(request),
-                        model_request_parameters=parameters(request, native_schema=self._holds_to(request)),
-                        instrument=False,
-                    )
-                )
-            events = self._events(response)
-            yield await stack.enter_async_context(aclosing(events))
+        limit = request.max_output_tokens or self._endpoint.max_output_tokens
+        request = replace(request, max_output_tokens=limit, effort=request.effort or self._endpoint.effort)
+        async with aclosing(self._events(request)) as events:
+            yield events
 
     async def aclose(self) -> None:
         await self._http.aclose()
 
-    async def _events(self, response: StreamedResponse) -> AsyncGenerator[ModelEvent, None]:
+    async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        yield Sent(as_json(request, model=self._endpoint.name), exact=False)
         translation = Translation()
-        with translating_errors(self._endpoint, opened=True):
-            async for event in response:
-                for ours in translation.feed(event):
+        async with AsyncExitStack() as stack:
+            with translating_errors(self._endpoint, opened=False):
+                response = await stack.enter_async_context(self._send(request))
+            with translating_errors(self._endpoint, opened=True):
+                async for event in response:
+                    for ours in translation.feed(event):
+                        yield ours
+                final = response.get()
+                for ours in translation.finish(final):
                     yield ours
-            final = response.get()
-            for ours in translation.finish(final):
-                yield ours
-            yield Finished(stop_reason(final), usage(final, self._endpoint.tariff), final.usage.cache_read_tokens)
+                yield Finished(stop_reason(final), usage(final, self._endpoint.tariff), final.usage.cache_read_tokens)
 
-    def _settings(self, request: ModelRequest) -> ModelSettings:
-        settings = ModelSettings(max_retries=0, cache=True)
-        if (limit := request.max_output_tokens or self._endpoint.max_output_tokens) is not None:
-            settings["max_tokens"] = limit
-        if (effort := request.effort or self._endpoint.effort) is not None:
-            settings["thinking"] = effort
-        return settings
+    def _send(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
+        return model_request_stream(
+            self._model,
+            library_messages(request.messages, self._endpoint, self._model.system),
+            model_settings=_settings(request),
+            model_request_parameters=parameters(request, native_schema=self._holds_to(request)),
+            instrument=False,
+        )
 
     def _holds_to(self, request: ModelRequest) -> bool:
         """Whether the provider can be given the schema of the answer: it must take it beside tools, and as it is."""
@@ -80,6 +77,15 @@ class Backend:
         # Gemini and Mistral refuse it where there are tools.
         able = self._endpoint.wire in ("openai", "anthropic")
         return able and bool(self._model.profile.get("supports_json_schema_output"))
+
+
+def _settings(request: ModelRequest) -> ModelSettings:
+    settings = ModelSettings(max_retries=0, cache=True)
+    if request.max_output_tokens is not None:
+        settings["max_tokens"] = request.max_output_tokens
+    if request.effort is not None:
+        settings["thinking"] = request.effort
+    return settings
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:

@@ -25,7 +25,7 @@ from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.workspace.ledger import page_start
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
-from longboat.store.changes import add_workspace, delete_client, prune_events
+from longboat.store.changes import add_workspace, delete_client, prune_events, prune_requests
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
 from longboat.store.records import AttachedClient, WorkspaceActivity, WorkspaceRecord
@@ -429,11 +429,12 @@ class App:
             await asyncio.sleep(PRUNE_EVERY_S)
 
     async def prune_once(self) -> None:
-        """Forget events that are older than they are kept."""
+        """Forget events, and what was sent to models, that are older than they are kept."""
         before_s = int(time.time() - self.settings.server.keep_events_days * 86_400)
         for known in await self._store.reads.workspaces():
-            prune = prune_events(known.workspace_id, before_s)
-            await self._store.submit(Unit(workspace_id=known.workspace_id, writes=[prune], durable=False))
+            name = known.workspace_id
+            writes = [prune_events(name, before_s), *prune_requests(name, before_s)]
+            await self._store.submit(Unit(workspace_id=name, writes=writes, durable=False))
         await self.inbox.prune()
 
 

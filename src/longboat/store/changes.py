@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from longboat.store.protocol import Unit, Write
-from longboat.store.records import FileChangeRecord, PushSubscription, RunRecord
+from longboat.store.records import FileChangeRecord, PushSubscription, RequestAnswer, RequestRecord, RunRecord
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import CallOutcome
 from longboat.wire.models import Message, Run, Session, ToolResultPart, Usage
@@ -28,6 +28,12 @@ def add_workspace(workspace_id: str, path: str, created_at: str) -> Write:
 def prune_events(workspace_id: str, before_s: int) -> Write:
     """Forget the events that were written before this time."""
     return Write("events_prune", {"workspace_id": workspace_id, "before_s": before_s})
+
+
+def prune_requests(workspace_id: str, before_s: int) -> list[Write]:
+    """Forget what was sent to models in runs that sent nothing since this time."""
+    params = {"workspace_id": workspace_id, "before_s": before_s}
+    return [Write("requests_prune", params), Write("request_pieces_prune", params)]
 
 
 def put_client(workspace_id: str, client_id: str, attached_at: str) -> Write:
@@ -265,6 +271,33 @@ def cover_queue(session_id: str, first_seq: int, last_seq: int, by: str | None) 
 
 def settle_covers(session_id: str) -> Write:
     return Write("cancel_covers_delete", {"session_id": session_id})
+
+
+# What was sent to models
+
+
+def put_request_piece(session_id: str, digest: bytes, content: bytes, used_s: int) -> Write:
+    """A message of a request, or all but its messages. A session's requests have most of them in common."""
+    params = {"session_id": session_id, "digest": digest, "content": content, "used_s": used_s}
+    return Write("request_piece_put", params)
+
+
+def add_request(session_id: str, record: RequestRecord, sent_s: int) -> Write:
+    params = {
+        "session_id": session_id,
+        "run_id": record.run_id,
+        "request_id": record.request_id,
+        "sent_s": sent_s,
+        "frame": record.frame,
+        "same": record.same,
+        "messages": b"".join(record.messages),
+        "facts": _encode(record.facts),
+    }
+    return Write("request_add", params, rows=1)
+
+
+def end_request(request_id: str, answer: RequestAnswer) -> Write:
+    return Write("request_end", {"request_id": request_id, "answer": _encode(answer)})
 
 
 # Asks

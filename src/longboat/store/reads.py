@@ -12,6 +12,7 @@ from longboat.store.records import (
     FileChangeRecord,
     LogPage,
     PushSubscription,
+    RequestRecord,
     RevertRecord,
     RunRecord,
     RunWithoutEnd,
@@ -138,6 +139,16 @@ class Reads(Protocol):
     async def unfinished_runs(self, workspace_id: str) -> UnfinishedRuns: ...
 
     async def runs_without_end(self, workspace_id: str, session_id: str) -> list[RunWithoutEnd]: ...
+
+    # What was sent to models
+
+    async def requests(self, workspace_id: str, run_id: str) -> list[RequestRecord]:
+        """The requests of a run, in order."""
+        ...
+
+    async def request_body(self, workspace_id: str, run_id: str, number: int) -> tuple[RequestRecord, bytes] | None:
+        """One of them with its body, as it was sent. None if there is none, or no more."""
+        ...
 
     # Asks
 

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from longboat.errors import SessionDamaged
-from longboat.wire.models import Attachment, ClientInfo, Message, Run, Session
+from longboat.wire.model_requests import PartName, ToolMode
+from longboat.wire.models import Attachment, ClientInfo, Message, Run, Session, Usage
 from longboat.wire.requests import Approve, Effort
 from longboat.wire.workshop import TodoItem
 
@@ -180,3 +181,40 @@ class PushSubscription:
     person: str
     p256dh: str
     auth: str
+
+
+class RequestFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is known of a request when it is sent."""
+
+    model: str
+    sent_at: str
+    tool_mode: ToolMode = "native"
+    exact: bool = True
+    summary: bool = False
+    sizes: dict[PartName, int]
+
+
+class RequestAnswer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a request. Without `usage` it failed."""
+
+    seconds: float
+    usage: Usage | None = None
+    cached_tokens: int = 0
+    stop_reason: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """A request to a model. Its body is in pieces, which are named by their digests."""
+
+    request_id: str
+    run_id: str
+    frame: bytes
+    """The body without its messages."""
+    same: int
+    """How many messages of the run's request before it are the first of this one; the others are `messages`."""
+    messages: tuple[bytes, ...]
+    facts: RequestFacts
+    answer: RequestAnswer | None = None
+    """None as long as there is none; for ever, if the server was killed first."""

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
+from longboat.core.request_body import DIGEST_SIZE
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
 from longboat.store.reads import Ask
 from longboat.store.records import (
     FileChangeRecord,
+    RequestAnswer,
+    RequestFacts,
+    RequestRecord,
     RevertRecord,
     RunOptions,
     RunRecord,
@@ -251,6 +255,20 @@ def ask_from_row(row: Row, shape: type[Ask]) -> Ask:
 @_damage_costs_the_session("plan of session", "session_id")
 def todo_items(row: Row) -> tuple[TodoItem, ...]:
     return msgspec.json.decode(row["items"], type=tuple[TodoItem, ...])
+
+
+@_damage_costs_the_session("request to a model", "request_id")
+def request_from_row(row: Row) -> RequestRecord:
+    digests: bytes = row["messages"]
+    return RequestRecord(
+        request_id=row["request_id"],
+        run_id=row["run_id"],
+        frame=row["frame"],
+        same=row["same"],
+        messages=tuple(digests[at : at + DIGEST_SIZE] for at in range(0, len(digests), DIGEST_SIZE)),
+        facts=msgspec.json.decode(row["facts"], type=RequestFacts),
+        answer=msgspec.json.decode(row["answer"], type=RequestAnswer) if row["answer"] is not None else None,
+    )
 
 
 @_damage_costs_the_session("streamed text at event", "first")

@@ -19,10 +19,12 @@ from longboat.models.protocol import (
     ModelEvent,
     ModelRequest,
     ReasoningDelta,
+    Sent,
     StopReason,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
+    as_json,
 )
 from longboat.testing.script import (
     Break,
@@ -87,11 +89,9 @@ class ScriptedModel:
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         self.requests.note(request)
         step = self._step(request)
-        if step and isinstance(step[0], Fail):
-            raise step[0].error  # a provider that refuses does so before there is a stream
         ended = asyncio.Event()
         try:
-            async with aclosing(self._play(step, ended)) as events:
+            async with aclosing(self._play(request, step, ended)) as events:
                 yield events
         finally:
             if not ended.is_set():
@@ -110,7 +110,8 @@ class ScriptedModel:
                 code="script_exhausted",
             ) from None
 
-    async def _play(self, step: Step, ended: asyncio.Event) -> AsyncGenerator[ModelEvent, None]:
+    async def _play(self, request: ModelRequest, step: Step, ended: asyncio.Event) -> AsyncGenerator[ModelEvent, None]:
+        yield Sent(as_json(request, model=self.name), exact=False)
         usage = Usage()
         reason = StopReason.END_TURN
         calls = 0

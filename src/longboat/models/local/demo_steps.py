@@ -21,6 +21,7 @@ from longboat.models.protocol import (
     Model,
     ModelEvent,
     ModelRequest,
+    Sent,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -157,6 +158,8 @@ async def _fill_in_form(chat: Model, request: ModelRequest) -> AsyncGenerator[Mo
     async with chat.stream(request) as stream:
         async for event in stream:
             match event:
+                case Sent():
+                    yield replace(event, tool_mode="steps")
                 case TextDelta():
                     written += event.text
                 case Finished():

@@ -5,13 +5,13 @@ out. `longboat models refresh` deletes it, so that a server that was updated is 
 """
 
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from longboat import regular
 from longboat.models.error_quotes import display_url
 from longboat.models.refreshed_catalogue import save_file
+from longboat.wire.model_requests import ToolMode
 
 FILE = "tool_modes.json"
 
@@ -19,7 +19,7 @@ FILE = "tool_modes.json"
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One way in which a model uses tools."""
 
-    mode: Literal["native", "steps", "text"]
+    mode: ToolMode
     openai_schema: bool = True
     """For steps: the server takes the schema in `response_format`; else in the fields of llama.cpp and Ollama."""
 

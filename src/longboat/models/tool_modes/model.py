@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Literal
 
 import msgspec
 
@@ -24,6 +23,7 @@ from longboat.models.protocol import (
     ModelRequest,
     Notice,
     ReasoningDelta,
+    Sent,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -34,6 +34,7 @@ from longboat.models.tool_modes.steps import Step, StepReader, as_steps
 from longboat.models.tool_modes.text_calls import CallWatch, as_text, find_calls, salvage_call, write_calls
 from longboat.models.tool_modes.tool_texts import TextCall, spoken
 from longboat.wire.ids import new_id
+from longboat.wire.model_requests import ToolMode
 from longboat.wire.models import Usage
 
 NATIVE = ToolUse(mode="native")
@@ -64,9 +65,7 @@ class _Unfit(Exception):
 class ToolModel:
     """An adapter whose model need not have native tools."""
 
-    def __init__(
-        self, adapter: Closable, memory: ToolMemory, *, wanted: Literal["native", "steps", "text"] | None = None
-    ) -> None:
+    def __init__(self, adapter: Closable, memory: ToolMemory, *, wanted: ToolMode | None = None) -> None:
         """`wanted`: the way that is configured; None: find it out."""
         self.adapter = adapter
         self._memory = memory
@@ -107,6 +106,9 @@ class ToolModel:
             try:
                 async with aclosing(self._use(use, request)) as events:
                     async for event in events:
+                        if isinstance(event, Sent):
+                            yield replace(event, tool_mode=use.mode)
+                            continue
                         if untold and unfit is not None:
                             untold = False
                             yield self._notice(unfit.why, use, withdraw=True)
@@ -195,7 +197,7 @@ class ToolModel:
         try:
             async with aclosing(self._passed_on(as_steps(request, openai_schema=use.openai_schema))) as events:
                 async for event in events:
-                    heard = True
+                    heard = heard or not isinstance(event, Sent)
                     match event:
                         case TextDelta():
                             repetition.hear(event.text)

@@ -5,13 +5,12 @@ Owns retries and what clients see of a stream. Must not know what the turn does 
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from longboat.backoff import Backoff
 from longboat.config.settings import RetrySection
 from longboat.core.repetition import RepetitionGuard
 from longboat.core.stream import Draft
-from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.protocol import (
     Finished,
@@ -21,23 +20,35 @@ from longboat.models.protocol import (
     Notice,
     Progress,
     ReasoningDelta,
+    Sent,
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
 )
 from longboat.runtime.turn.outbox import Outbox
+from longboat.runtime.turn.sent_requests import SentRequests
 from longboat.wire.models import AgentEventType, Message, MessageDelta
 
 GiveNotice = Callable[[AgentEventType, str, str], None]
 
 
 class Step:
-    def __init__(self, model: Model, draft: Draft, outbox: Outbox, retry: RetrySection, notice: GiveNotice) -> None:
+    def __init__(
+        self,
+        model: Model,
+        draft: Draft,
+        outbox: Outbox,
+        retry: RetrySection,
+        notice: GiveNotice,
+        *,
+        sent_requests: SentRequests,
+    ) -> None:
         self._model = model
         self._draft = draft
         self._outbox = outbox
         self._backoff = Backoff(base_s=retry.base_s, ceiling_s=retry.max_s, jitter=(0.8, 1.2), attempts=retry.attempts)
         self._notice = notice
+        self._sent_requests = sent_requests
         self._repetition = RepetitionGuard()
 
     async def take(self, request: ModelRequest, *, longest_wait_s: float | None = None) -> Finished:
@@ -46,8 +57,9 @@ class Step:
         failures = 0
         while True:
             try:
-                return await self._try(request)
+                finished = await self._try(request)
             except ModelError as error:
+                self._sent_requests.fail(error)
                 failures += 1
                 too_long = longest_wait_s is not None and (error.retry_after_s or 0) > longest_wait_s
                 if not error.retryable or too_long or self._backoff.gives_up(failures):
@@ -60,6 +72,12 @@ class Step:
                     error.message,
                 )
                 await asyncio.sleep(wait_s)
+            except asyncio.CancelledError:
+                self._sent_requests.cancel()
+                raise
+            else:
+                self._sent_requests.finish(finished)
+                return finished
 
     def _wait_s(self, failures: int, error: ModelError) -> float:
         wait_s = self._backoff.delay(failures, random.random)
@@ -76,7 +94,7 @@ class Step:
             async for event in events:
                 if isinstance(event, Finished):
                     return event
-                self._hear(event, request.tools)
+                self._hear(event, request)
                 if self._outbox.crowded:
                     await self._outbox.room()
         raise ModelError(
@@ -86,7 +104,7 @@ class Step:
             retryable=True,
         )
 
-    def _hear(self, event: ModelEvent, tools: Sequence[ToolSpec]) -> None:
+    def _hear(self, event: ModelEvent, request: ModelRequest) -> None:
         match event:
             case TextDelta() if event.text:
                 self._repetition.hear(event.text)
@@ -95,10 +113,12 @@ class Step:
                 self._repetition.hear(event.text)
                 self._say(*self._draft.add_reasoning(event.text, event.signature))
             case ToolCallStart():
-                traits = next((tool.traits for tool in tools if tool.name == event.name), None)
+                traits = next((tool.traits for tool in request.tools if tool.name == event.name), None)
                 self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name, traits))
             case ToolCallDelta() if event.text:
                 self._say(None, self._draft.add_input(event.index, event.text))
+            case Sent():
+                self._sent_requests.begin(event, self._model, summary=not request.may_call)
             case Progress():
                 self._notice(AgentEventType.LOADING, event.message, "")
             case Notice():

@@ -34,6 +34,7 @@ from longboat.runtime.turn.outcome import (
     log_failure,
 )
 from longboat.runtime.turn.planning import approval_in, was_approved, without_plan
+from longboat.runtime.turn.sent_requests import SentRequests
 from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
 from longboat.runtime.turn.surroundings import read_surroundings
@@ -69,6 +70,7 @@ class Turn:
         self._session_id = record.run.session_id
         self._outbox = Outbox(services.store, services.id, self._session_id, parent=owner.session.parent_id)
         self._notices = Notices(record.run, self._outbox, owner.next_message_seq)
+        self._sent_requests = SentRequests(record.run, self._outbox)
         self._history: list[Message] = []
         self._own: list[Message] = []
         """The assistant and tool messages of this turn."""
@@ -400,7 +402,8 @@ class Turn:
             may_call=not self._summarizing,
         )
         assert self._models is not None, "a turn finds its models first"
-        step = Step(model, self._draft, self._outbox, self._models.retry, self._notices.notice)
+        retry, notice = self._models.retry, self._notices.notice
+        step = Step(model, self._draft, self._outbox, retry, notice, sent_requests=self._sent_requests)
         finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
         self._models.answered()
         used = plausible(finished.usage)

@@ -1,10 +1,16 @@
-"""The lists of a workspace, read page by page: sessions, messages, runs."""
+"""The lists of a workspace, read page by page: sessions, messages, runs, and what a run sent to models."""
 
-from longboat.errors import BadInput, RunNotFound
+from collections.abc import Sequence
+
+import msgspec
+
+from longboat.core.request_body import parts_of, without_attachments
+from longboat.errors import BadInput, RequestNotFound, RunNotFound
 from longboat.store.protocol import Store
-from longboat.store.records import RunRecord, UnfinishedRuns
+from longboat.store.records import RequestRecord, RunRecord, UnfinishedRuns
 from longboat.wire.figures import SessionTimeline, SessionUsage
 from longboat.wire.listings import Archived, SessionOrder
+from longboat.wire.model_requests import SentRequest, SentRequestBody, SentRequests
 from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
 from longboat.wire.plain import fold_case
 from longboat.wire.workshop import Todos
@@ -70,9 +76,49 @@ class Ledger:
             raise RunNotFound(run_id)
         return record
 
+    async def requests(self, run_id: str) -> SentRequests:
+        """What a run sent to models."""
+        await self.record(run_id)
+        return SentRequests(run_id=run_id, items=_sent(await self._reads.requests(self._workspace_id, run_id)))
+
+    async def request(self, run_id: str, number: int) -> SentRequestBody:
+        """One of them, with all that it said."""
+        listed = (await self.requests(run_id)).items
+        found = await self._reads.request_body(self._workspace_id, run_id, number)
+        if found is None:
+            raise RequestNotFound(run_id, number)
+        body = without_attachments(msgspec.json.decode(found[1]))
+        return SentRequestBody(request=listed[number - 1], body=body)
+
     async def unfinished(self) -> UnfinishedRuns:
         """What a crash or a restart left."""
         return await self._reads.unfinished_runs(self._workspace_id)
+
+
+def _sent(records: Sequence[RequestRecord]) -> tuple[SentRequest, ...]:
+    return tuple(_request(number, record) for number, record in enumerate(records, 1))
+
+
+def _request(number: int, record: RequestRecord) -> SentRequest:
+    facts, answer = record.facts, record.answer
+    usage = answer.usage if answer is not None else None
+    return SentRequest(
+        number=number,
+        model=facts.model,
+        tool_mode=facts.tool_mode,
+        summary=facts.summary,
+        exact=facts.exact,
+        sent_at=facts.sent_at,
+        messages=record.same + len(record.messages),
+        new_messages=len(record.messages),
+        # Some servers count nothing, and say 0.
+        parts=parts_of(facts.sizes, (usage.input_tokens or None) if usage is not None else None),
+        usage=usage,
+        cached_tokens=answer.cached_tokens if answer is not None and usage is not None else None,
+        seconds=answer.seconds if answer is not None else None,
+        stop_reason=answer.stop_reason if answer is not None else None,
+        error=answer.error if answer is not None else None,
+    )
 
 
 def page_start(after: str | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Runs: list them, wait for one, cancel one, edit a waiting one."""
+"""Runs: list them, wait for one, cancel one, edit a waiting one, see what one sent to models."""
 
 from typing import Annotated
 
@@ -16,6 +16,7 @@ from longboat.server.routes.request import (
     takes,
     workspace_of,
 )
+from longboat.wire.model_requests import SentRequestBody, SentRequests
 from longboat.wire.models import Run, RunPage, RunState
 from longboat.wire.requests import EditRun
 
@@ -57,4 +58,17 @@ async def edit_run(request: HttpRequest, run_id: FromPath[str]) -> Run:
     return await (await workspace_of(request)).edit_run(run_id, wanted)
 
 
-HANDLERS = [list_runs, get_run, cancel_run, edit_run]
+@get(ONE + "/requests")
+async def list_model_requests(request: HttpRequest, run_id: FromPath[str]) -> SentRequests:
+    """What the run sent to models: every request and every retry, with its size and tokens by part."""
+    return await (await workspace_of(request)).ledger.requests(run_id)
+
+
+@get(ONE + "/requests/{number:int}")
+async def get_model_request(request: HttpRequest, run_id: FromPath[str], number: FromPath[int]) -> SentRequestBody:
+    """One of these requests with its body: system prompt, tools and messages. Headers and keys are not stored, and in
+    place of attachments it says how large they were."""
+    return await (await workspace_of(request)).ledger.request(run_id, number)
+
+
+HANDLERS = [list_runs, get_run, cancel_run, edit_run, list_model_requests, get_model_request]

@@ -469,6 +469,41 @@ ON CONFLICT (session_id, run_id) DO UPDATE SET text = excluded.text;
 -- What the model was told in a session, first to last.
 SELECT run_id, text FROM surroundings WHERE session_id = :session_id ORDER BY place;
 
+-- name: request_piece_put
+-- Keep a piece of a request. That it is still used is noted at most once a day.
+INSERT INTO request_pieces (session_id, digest, used_s, content) VALUES (:session_id, :digest, :used_s, :content)
+ON CONFLICT (session_id, digest) DO UPDATE SET used_s = excluded.used_s WHERE used_s < excluded.used_s - 86400;
+
+-- name: request_add
+-- A request is sent to a model.
+INSERT INTO model_requests (request_id, session_id, run_id, sent_s, frame, same, messages, facts)
+VALUES (:request_id, :session_id, :run_id, :sent_s, :frame, :same, :messages, :facts);
+
+-- name: request_end
+-- The model has answered a request, or failed.
+UPDATE model_requests SET answer = :answer WHERE request_id = :request_id;
+
+-- name: requests_of
+-- What was sent to models in a run, first to last.
+SELECT request_id, session_id, run_id, frame, same, messages, facts, answer FROM model_requests
+WHERE session_id = :session_id AND run_id = :run_id ORDER BY place;
+
+-- name: request_piece
+-- One piece of a session's requests.
+SELECT content FROM request_pieces WHERE session_id = :session_id AND digest = :digest;
+
+-- name: requests_prune
+-- Forget the requests of runs that sent nothing for long. Those of a run build on each other: they go together.
+DELETE FROM model_requests WHERE session_id IN (SELECT session_id FROM sessions WHERE workspace_id = :workspace_id)
+    AND NOT EXISTS (
+        SELECT 1 FROM model_requests AS newer WHERE newer.session_id = model_requests.session_id
+            AND newer.run_id = model_requests.run_id AND newer.sent_s >= :before_s);
+
+-- name: request_pieces_prune
+-- Forget the pieces that no request had for long.
+DELETE FROM request_pieces WHERE used_s < :before_s - 86400
+    AND session_id IN (SELECT session_id FROM sessions WHERE workspace_id = :workspace_id);
+
 -- name: messages_undo
 -- Take the end of the transcript out of it.
 UPDATE messages SET undone = :mark WHERE session_id = :session_id AND undone = 0 AND seq >= :from_seq;

@@ -18,6 +18,7 @@ from longboat.store.records import (
     FileChangeRecord,
     LogPage,
     PushSubscription,
+    RequestRecord,
     RevertRecord,
     RunRecord,
     RunWithoutEnd,
@@ -47,6 +48,7 @@ from longboat.store.rows import (
 )
 from longboat.store.sqlite.inbox import read_inbox, read_inbox_after, read_inbox_since
 from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
+from longboat.store.sqlite.model_requests import read_request_body, read_requests
 from longboat.store.sqlite.queries import SqliteReader
 from longboat.store.sqlite.search import Search
 from longboat.store.sqlite.statistics import read_session_timeline, read_session_usage, read_stats
@@ -234,6 +236,14 @@ class SqliteReads:
             for row in rows
             if legible_text(row["session_id"]) == session_id
         ]
+
+    # What was sent to models
+
+    async def requests(self, workspace_id: str, run_id: str) -> list[RequestRecord]:
+        return await self._read(lambda reader: read_requests(reader, workspace_id, run_id))
+
+    async def request_body(self, workspace_id: str, run_id: str, number: int) -> tuple[RequestRecord, bytes] | None:
+        return await self._read(lambda reader: read_request_body(reader, workspace_id, run_id, number))
 
     # Asks
 
