@@ -162,3 +162,22 @@ def test_stats_are_tables_for_people_and_json_for_programs(home: Home, cwd: Path
     assert [each["runs"] for each in found["outcomes"]] == [1]
     everywhere = json.loads(home.longboat("stats", "--all", "--format", "json", cwd=cwd).out)
     assert everywhere["usage"]["input_tokens"] >= 4000
+
+
+def test_what_a_run_sent_to_its_model_is_shown(home: Home, cwd: Path) -> None:
+    """ADR 0047: a table, one request in full, JSON for programs, and errors that say what to do."""
+    home.longboat("run", "hello \x1b[31mred", cwd=cwd)
+    run = json.loads(home.longboat("runs", "--format", "json", cwd=cwd).out)["run_id"]
+    shown = home.longboat("session", "show", "--wire", run, cwd=cwd)
+    assert shown.code == 0, shown.err
+    for text in ("MESSAGES", "Request 1 to ", "system prompt", "\nuser\n", "hello", "\ntools\n", "\nsettings\n"):
+        assert text in shown.out
+    assert "\x1b" not in shown.out
+    only = json.loads(home.longboat("session", "show", "--wire", run, "--format", "json", cwd=cwd).out)
+    assert only["request"]["number"] == 1
+    assert "hello" in json.dumps(only["body"]["messages"])
+    missing = home.longboat("session", "show", "--wire", run, "--request", "9", cwd=cwd)
+    assert (missing.code, missing.out) == (1, "")
+    assert "There is no request 9" in missing.err
+    assert home.longboat("session", "show", cwd=cwd).code == 2
+    assert home.longboat("session", "show", run, "--request", "1", cwd=cwd).code == 2
