@@ -55,6 +55,7 @@ from longboat.wire.workshop import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands · ctrl+x keys"
 HINT_BUSY = "enter steer · ctrl+q queue · esc stop"
+HINT_PLAN = "enter queue · esc stop"
 HINT_ASKED = "enter answer · alt+enter steer · ctrl+q queue · esc stop"
 
 
@@ -83,6 +84,8 @@ class LongboatApp(App[None]):
         self.keeping = keeping or SavedState(None)
         self.theming = Theming(self, self.keeping)
         self.model, self.effort, self.approve = model, effort, approve
+        self.plan = False
+        """Whether the next prompts plan first."""
         self.models: ModelPage | None = None
         self.project_commands: tuple[CommandInfo, ...] = ()
         self.connection = Connection(client, path, self, env=env)
@@ -279,7 +282,8 @@ class LongboatApp(App[None]):
             Outgoing(
                 text=text[1:].strip() if shell else text,
                 kind=Kind.SHELL if shell else Kind.PROMPT,
-                delivery=Delivery.QUEUE if event.queue else Delivery.STEER,
+                delivery=Delivery.QUEUE if event.queue or self.plan else Delivery.STEER,
+                plan=self.plan and not shell,
                 attachments=() if shell else event.attachments,
                 model=self.model,
                 effort=self.effort,
@@ -324,8 +328,10 @@ class LongboatApp(App[None]):
         self.query_one(StatusBar).state = state
         self.sidebar.show_model(state)
         self.asking.show_line()
-        busy = HINT_ASKED if self.composer.input.answers else HINT_BUSY
+        busy = HINT_PLAN if self.plan else HINT_BUSY
+        busy = HINT_ASKED if self.composer.input.answers else busy
         self.composer.hint(HINT if self.current.active is None else busy)
+        self.composer.show_plan(on=self.plan)
 
     def show_runs_soon(self) -> None:
         """Redraw queue and state once for all events that arrive together: canceling a queue sends thousands."""

@@ -256,6 +256,10 @@ class CommandActions:
         self._app.notify(f"Effort: {self._app.effort or 'default'}")
         self._app.show_state()
 
+    def plan(self, _: str) -> None:
+        self._app.plan = not self._app.plan
+        self._app.show_state()
+
     def yolo(self, _: str) -> None:
         if self._app.approve is Approve.ALL:
             self._set_approval(Approve.ASK)

@@ -35,6 +35,7 @@ COMMANDS = (
     Command(name="inbox", told="Show pending requests and finished runs in all workspaces", leader="i"),
     Command(name="model", told="Choose the model", key="ctrl+l", leader="m", argument="name"),
     Command(name="new", told="Start a new session", key="ctrl+n", leader="n"),
+    Command(name="plan", told="Turn “Plan first” on or off for prompts from this terminal", leader="l"),
     Command(name="quit", told="Quit; active runs continue", leader="q", grave=True),
     Command(name="redo", told="Redo the last undone turn", leader="r"),
     Command(name="rename", told="Rename this session", argument="title"),

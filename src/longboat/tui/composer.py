@@ -240,7 +240,9 @@ class Composer(Vertical):
     Composer {
         height: auto; border: round $border-blurred; padding: 0 1; margin: 0;
         border-subtitle-color: $text-muted;
+        border-title-color: $text-accent;
         &:focus-within { border: round $border; }
+        &.-plan { border: round $accent; }
         & > #chips { height: auto; display: none; color: $text-accent; }
         & > PromptInput {
             height: auto; max-height: 10; min-height: 1; min-width: 8; background: transparent; border: none;
@@ -268,6 +270,11 @@ class Composer(Vertical):
     def hint(self, words: str) -> None:
         """Show key hints at the lower edge."""
         self.border_subtitle = words
+
+    def show_plan(self, *, on: bool) -> None:
+        """Show at the upper edge whether the next prompt plans first."""
+        self.border_title = "Plan first · shift+tab off" if on else ""
+        self.set_class(on, "-plan")
 
     def offer(self, asked: Wanted, choices: list[Choice]) -> None:
         """Take the answer to `Completing`; ignored if the word has changed since."""

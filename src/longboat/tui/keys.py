@@ -88,6 +88,13 @@ KEYS = (
         action="complete",
         owner=Owner.PROMPT,
     ),
+    Key(
+        names="shift+tab",
+        told="Plan first: the agent changes nothing until you approve its plan; again to turn it off",
+        group=Group.PROMPT,
+        action="app.command('plan')",
+        owner=Owner.PROMPT,
+    ),
     Key(names="ctrl+v", told="Attach the image on the clipboard", group=Group.PROMPT, owner=Owner.WIDGET),
     Key(
         names="backspace",

@@ -39,6 +39,7 @@ class Outgoing:
     model: str | None = None
     effort: Effort | None = None
     approve: Approve = Approve.ASK
+    plan: bool = False
     session_id: str | None = None
     """None: a session is created for it."""
     draft: int = 0
@@ -154,4 +155,5 @@ def _request(prompt: Outgoing) -> Submit:
         model=prompt.model,
         approve=prompt.approve,
         effort=prompt.effort,
+        plan=prompt.plan,
     )

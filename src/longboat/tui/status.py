@@ -83,6 +83,8 @@ class State:
     model: str = ""
     effort: str = ""
     all_approved: bool = False
+    plan: bool = False
+    """Whether the next prompts plan first."""
     usage: Usage = NOTHING_USED
     context: int = 0
     """Tokens of the newest request to the model plus its answer."""
@@ -151,6 +153,8 @@ class StatusBar(Widget):
             parts.append(line(f"{name} {state.effort}".strip(), width=30))
         if state.all_approved:
             parts.append(Content.styled("approve all", "bold $text-error"))
+        if state.plan:
+            parts.append(Content.styled("plan first", "bold $text-accent"))
         return parts
 
 
@@ -190,6 +194,7 @@ def state_of(app: "LongboatApp") -> State:
         model=model,
         effort=app.effort or efforts.get(model) or "",
         all_approved=app.approve is Approve.ALL,
+        plan=app.plan,
         window=windows.get(model, 0),
     )
     return state if session is None else replace(state, usage=session.usage, context=session.context_tokens)

@@ -45,7 +45,11 @@ class OutgoingView(Static):
             shown.append(line(f"✗ Not sent: {prompt.problem}", "$text-error"))
             shown.append(Content.styled("ctrl+r or click to resend, esc to take it back", "italic"))
         else:
-            shown.append(Content.styled("waiting for the server" if away else "sending…", "italic"))
+            shown.append(
+                Content.styled(
+                    ("waiting for the server" if away else "sending…") + ", plan first" * prompt.plan, "italic"
+                )
+            )
         self.set_class(refused, "-refused")
         self.update(Content("\n").join(shown))
 

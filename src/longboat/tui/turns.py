@@ -14,7 +14,7 @@ from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.keys import LEADER
 from longboat.tui.message_actions import Deed, name_of, text_of
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
-from longboat.wire.models import Attachment, FilePart, Message, Outcome, Role, Run
+from longboat.wire.models import Attachment, Delivery, FilePart, Message, Outcome, Role, Run
 from longboat.wire.workshop import FileFate, Undone, UndoneFile
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ class Turns:
                 model=app.model,
                 effort=app.effort,
                 approve=app.approve,
+                delivery=Delivery.QUEUE if run.plan else Delivery.STEER,
+                plan=run.plan,
                 session_id=run.session_id,
             )
         )

@@ -129,4 +129,5 @@ def _order(run: Run) -> tuple[bool, int]:
 
 def _row(run: Run) -> Content:
     who = f"  {plain_line(person(run.client_id))}" if run.client_id else ""
-    return Content.assemble((f"{run.delivery.value:<5} ", "$text-accent"), plain_line(run.prompt), (who, FAINT))
+    plan = "plan first  " if run.plan else ""
+    return Content.assemble((f"{run.delivery.value:<5} {plan}", "$text-accent"), plain_line(run.prompt), (who, FAINT))
