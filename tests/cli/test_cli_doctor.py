@@ -1,11 +1,15 @@
 """What doctor says where a whole machine would be needed to see it."""
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from longboat.cli import doctor
 from longboat.cli.doctor import Finding, Verdict, examine
+from longboat.config.load import user_config_file
+from longboat.installation import install_command
 from longboat.tools.sandbox import wall
 
 
@@ -45,3 +49,22 @@ def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypat
         "none: the system has no Landlock, and bubblewrap (`bwrap`) is not installed. Only a "
     )
     wall.find_wall.cache_clear()
+
+
+def test_traces_without_their_packages_are_a_problem_with_the_command_that_solves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> list[tuple[Verdict, str]]:
+        return [(each.verdict, each.detail) for each in examine(tmp_path) if each.subject == "traces"]
+
+    monkeypatch.setenv("LONGBOAT_DATA_DIR", str(tmp_path / "data"))
+    assert told() == []
+    file = user_config_file(os.environ, Path.home())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text('{"server": {"otel": {"enabled": true}}}')
+    assert told() == [(Verdict.OK, "OpenTelemetry, without contents")]
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    monkeypatch.delitem(sys.modules, "longboat.runtime.otel")
+    ((verdict, detail),) = told()
+    assert verdict is Verdict.WRONG
+    assert install_command("otel") in detail

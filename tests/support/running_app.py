@@ -16,6 +16,7 @@ from longboat.config.settings import Settings
 from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
 from longboat.runtime.session.actor import SessionActor
+from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.workspace import Workspace
 from longboat.testing import Gate, ScriptedTool
 from longboat.tools.context import ToolContext
@@ -158,6 +159,7 @@ async def launch(
     config: str = TITLES_OFF,
     session_id: str | None = None,
     answers: bool = True,
+    traces: Traces | None = None,
     **settings: Any,
 ) -> AsyncIterator[RunningApp]:
     """Start a server on `directory`; the same directory again is a restart. Without a model: those of `configure`."""
@@ -166,7 +168,7 @@ async def launch(
     (project / "longboat.json").write_text(config)
     add_secrets(user_config_file(os.environ, Path.home()))
     models = None if model is None else OneModel(model)
-    async with open_app(settings_in(directory, **settings), models=models, tools=tools) as app:
+    async with open_app(settings_in(directory, **settings), models=models, tools=tools, traces=traces) as app:
         workspace, _ = await app.join(str(project), None)
         if session_id is None:
             session_id = (await workspace.create_session(CreateSession())).id

@@ -78,6 +78,7 @@ def examine(cwd: Path, data_dir: str | None = None, *, deep: bool = False) -> It
     yield from _server()
     yield _wall()
     yield from _sandbox(cwd, chosen.path)
+    yield from _traces()
     yield from _models(cwd, chosen.path)
 
 
@@ -200,6 +201,27 @@ def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
     else:
         lack = f" ({box.lack})" if box.lack else ""
         yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; available: {box}{lack}')
+
+
+def _traces() -> Iterator[Finding]:
+    """Of OpenTelemetry, if they are switched on."""
+    from longboat.config.load import load_user_config
+    from longboat.installation import install_command
+
+    try:
+        otel = load_user_config(environ=os.environ, user_dir=Path.home()).server.otel
+    except LongboatError:
+        return  # reported by _models
+    if not otel.enabled:
+        return
+    try:
+        import longboat.runtime.otel  # noqa: F401
+    except ImportError:
+        advice = f"run `{install_command('otel')}`, or set server.otel.enabled to false"
+        yield Finding(Verdict.WRONG, "traces", f"the packages for OpenTelemetry are not installed: {advice}")
+    else:
+        contents = "with contents" if otel.content else "without contents"
+        yield Finding(Verdict.OK, "traces", f"OpenTelemetry, {contents}")
 
 
 def _models(cwd: Path, data: Path) -> Iterator[Finding]:

@@ -158,6 +158,19 @@ class PushSection(_Section, frozen=True, kw_only=True):
     """Private networks with push services of your own, such as `10.1.0.0/16`. There, endpoints need no https."""
 
 
+class OtelSection(_Section, frozen=True, kw_only=True):
+    """Traces of runs for OpenTelemetry. Needs the extra `otel`."""
+
+    enabled: bool = False
+    """Send traces."""
+    endpoint: str = ""
+    """The URL of an OTLP/HTTP receiver, such as `http://localhost:4318`. Default: `OTEL_EXPORTER_OTLP_ENDPOINT` or this
+    example. Headers come from `OTEL_EXPORTER_OTLP_HEADERS`."""
+    content: bool = False
+    """Also send prompts, answers, and the arguments and results of tool calls. Otherwise only names, counts, times and
+    outcomes are sent."""
+
+
 class ServerSection(_Section, frozen=True, kw_only=True):
     """Server settings. Read once when the server starts, and only from your own file, never from a project's."""
 
@@ -179,6 +192,8 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     """Disk space for the full output of commands in one workspace."""
     push: PushSection = PushSection()
     """Notifications in browsers."""
+    otel: OtelSection = OtelSection()
+    """Traces for OpenTelemetry."""
 
 
 class PermissionsSection(_Section, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.inbox import Inbox
 from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
+from longboat.runtime.turn.traces import Traces, load_traces
 from longboat.runtime.workspace.ledger import page_start
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool, ModelSource
@@ -64,22 +65,24 @@ async def open_app(
     *,
     models: ModelSource | None = None,
     tools: "Iterable[Tool]" = (),
+    traces: Traces | None = None,
     stop: asyncio.Event | None = None,
     hurry: asyncio.Event | None = None,
 ) -> AsyncIterator["App"]:
     """Lock the data directory, open the store, continue unfinished work; shut down in order at the end.
 
     `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving. `hurry`: set by one
-    who does not want to wait for the drain.
+    who does not want to wait for the drain. `traces`: in place of the configured ones.
     """
     stop, hurry = stop or asyncio.Event(), hurry or asyncio.Event()
     with hold_data_dir(settings.data_dir):
         async with (
             _unless(stop, open_sqlite(settings.data_dir / STORE_NAME)) as store,
             ModelPool(settings.data_dir, source=models) as pool,
+            _open_traces(traces, settings) as open_traces,
             Tasks() as tasks,
         ):
-            app = App(settings, store, pool, tasks, tuple(tools), stop_requested=stop)
+            app = App(settings, store, pool, tasks, tuple(tools), traces=open_traces, stop_requested=stop)
             try:
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
@@ -89,6 +92,18 @@ async def open_app(
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
                 app.close()
+
+
+@asynccontextmanager
+async def _open_traces(given: Traces | None, settings: Settings) -> AsyncIterator[Traces]:
+    otel = settings.server.otel
+    traces = given
+    if traces is None:
+        traces = await asyncio.to_thread(load_traces, otel) if otel.enabled else Traces()
+    try:
+        yield traces
+    finally:
+        traces.close()
 
 
 @asynccontextmanager
@@ -115,6 +130,7 @@ class App:
         tasks: Tasks,
         tools: "Sequence[Tool]",
         *,
+        traces: Traces,
         stop_requested: asyncio.Event,
     ) -> None:
         self.settings = settings
@@ -124,6 +140,7 @@ class App:
         self._models = models
         self._tasks = tasks
         self._tools = tools
+        self._traces = traces
         self._logins: Logins | None = None
         self._providers: Providers | None = None
         self._output_files = OutputFiles(
@@ -251,7 +268,7 @@ class App:
 
         if self._logins is None:
             self._logins = Logins(self.settings.data_dir / "logins")
-        return partial(Workspace, logins=self._logins, output_files=self._output_files)
+        return partial(Workspace, logins=self._logins, output_files=self._output_files, traces=self._traces)
 
     async def workspaces(self) -> WorkspacePage:
         known = await self._store.reads.workspaces()

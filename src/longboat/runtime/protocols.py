@@ -15,6 +15,7 @@ from longboat.runtime.session.review import Review
 from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.setup import TurnSetup
+from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.private_files import PrivateFiles
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
@@ -58,6 +59,7 @@ class WorkspaceServices(Protocol):
     store: Store
     tasks: Tasks
     asks: Asks
+    traces: Traces
     files: FileHistory
     private_files: PrivateFiles
     undo: UndoHistory

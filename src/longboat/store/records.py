@@ -64,6 +64,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """No prompt to answer: the conversation is to be summarized, and its prompt is only what people read."""
     shell: str | None = None
     """No prompt either: a command that a person runs; the model reads of it with the next prompt."""
+    traceparent: str | None = None
+    """The span of the request that submitted it, as W3C Trace Context writes it."""
 
 
 NO_OPTIONS = RunOptions()

@@ -266,6 +266,7 @@ class CommandLoop:
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
                 self.turn = Turn(self._services, self, self.live.records[effect.run_id])
+                self._services.traces.begin_run(self.live.records[effect.run_id], self.live.row.parent_call_id)
                 self.turn.start()
                 self._services.tasks.spawn(self._drive(self.turn), name=f"turn {effect.run_id}")
             case CancelRequested() if self.turn is not None and self.turn.run_id == effect.run_id:
@@ -352,6 +353,7 @@ class CommandLoop:
     async def _drive(self, turn: Turn) -> None:
         """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
         outcome, ending = await turn.unwind()
+        self._services.traces.end_run(turn.run_id, outcome, ending.code)
         while True:
             try:
                 await self._end(turn.run_id, outcome, ending)

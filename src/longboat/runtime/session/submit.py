@@ -25,8 +25,12 @@ _CALL = re.compile(r"/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?", re.DOTALL)
 """`/name arguments`. A path is none: its first part ends with a slash."""
 
 
-def run_from_prompt(request: Submit) -> RunRecord:
-    """The run that this prompt would be; its session hands out the seq."""
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def run_from_prompt(request: Submit, *, traceparent: str | None = None) -> RunRecord:
+    """The run that this prompt would be; its session hands out the seq. A malformed `traceparent` is ignored, as its
+    standard wants."""
     _check(request)
     run = Run(
         run_id=request.run_id or new_id(),
@@ -50,6 +54,7 @@ def run_from_prompt(request: Submit) -> RunRecord:
             schema=request.schema,
             plan=request.plan,
             wait_for_answers=request.wait_for_answers,
+            traceparent=traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None,
         ),
     )
 

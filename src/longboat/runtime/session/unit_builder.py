@@ -69,6 +69,8 @@ class Ending:
     message_id: str | None
     text: str
     error: str
+    code: str = ""
+    """Of the error, if it has one."""
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
     withdrawn: Sequence[Entry] = ()

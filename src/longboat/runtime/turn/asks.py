@@ -18,6 +18,7 @@ from longboat.errors import AlreadyAnswered, BadInput, NotFound, PermissionNotFo
 from longboat.runtime.clock import now, seconds_between
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.store_retry import retry_store
+from longboat.runtime.turn.traces import Traces
 from longboat.store.changes import add_grant, put_ask
 from longboat.store.protocol import Entry, Store, Unit, Write, WriteMissed
 from longboat.wire.asks import (
@@ -80,9 +81,10 @@ class _Waits:
 class _AskTable(Generic[Ask]):
     """The asks of one kind, and the turns that are waiting for an answer."""
 
-    def __init__(self, store: Store, workspace_id: str, shape: type[Ask], waits: _Waits) -> None:
+    def __init__(self, store: Store, workspace_id: str, shape: type[Ask], waits: _Waits, traces: Traces) -> None:
         self._store = store
         self._waits = waits
+        self._traces = traces
         self._workspace_id = workspace_id
         self._shape: type[Ask] = shape
         self._waiting: dict[str, tuple[Ask, asyncio.Future[Ask]]] = {}
@@ -98,7 +100,9 @@ class _AskTable(Generic[Ask]):
         return await self._wait_heard(ask, future)
 
     async def _wait_heard(self, ask: Ask, future: "asyncio.Future[Ask]") -> Ask:
-        answered = await asyncio.shield(future)
+        with self._traces.ask(ask) as report:
+            answered = await asyncio.shield(future)
+            report(answered)
         self._waiting.pop(ask.id, None)
         self._waits.add(ask, answered.answered_at or now())
         return answered
@@ -168,12 +172,12 @@ class _AskTable(Generic[Ask]):
 class Asks:
     """Both kinds, for one workspace."""
 
-    def __init__(self, store: Store, workspace_id: str) -> None:
+    def __init__(self, store: Store, workspace_id: str, traces: Traces) -> None:
         self._store = store
         self._workspace_id = workspace_id
         self._waits = _Waits()
-        self._permissions = _AskTable(store, workspace_id, Permission, self._waits)
-        self._questions = _AskTable(store, workspace_id, Question, self._waits)
+        self._permissions = _AskTable(store, workspace_id, Permission, self._waits, traces)
+        self._questions = _AskTable(store, workspace_id, Question, self._waits, traces)
 
     async def permission(self, ask: Permission) -> Permission:
         return await self._permissions.ask(ask)

@@ -27,6 +27,7 @@ from longboat.models.protocol import (
 )
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.sent_requests import SentRequests
+from longboat.runtime.turn.traces import Traces
 from longboat.wire.models import AgentEventType, Message, MessageDelta
 
 GiveNotice = Callable[[AgentEventType, str, str], None]
@@ -42,6 +43,7 @@ class Step:
         notice: GiveNotice,
         *,
         sent_requests: SentRequests,
+        traces: Traces,
     ) -> None:
         self._model = model
         self._draft = draft
@@ -49,15 +51,19 @@ class Step:
         self._backoff = Backoff(base_s=retry.base_s, ceiling_s=retry.max_s, jitter=(0.8, 1.2), attempts=retry.attempts)
         self._notice = notice
         self._sent_requests = sent_requests
+        self._traces = traces
         self._repetition = RepetitionGuard()
 
     async def take(self, request: ModelRequest, *, longest_wait_s: float | None = None) -> Finished:
         """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use, or if the
         provider asks for a longer wait than this."""
         failures = 0
+        run_id = self._draft.message().run_id
         while True:
             try:
-                finished = await self._try(request)
+                with self._traces.step(run_id, self._model, request) as report:
+                    finished = await self._try(request)
+                    report(finished, self._draft.message())
             except ModelError as error:
                 self._sent_requests.fail(error)
                 failures += 1
@@ -71,7 +77,8 @@ class Step:
                     f"{error.title}. Retrying in {wait_s:.1f} s ({failures + 1} of {self._backoff.attempts}).",
                     error.message,
                 )
-                await asyncio.sleep(wait_s)
+                with self._traces.retry(run_id, failures + 1, error):
+                    await asyncio.sleep(wait_s)
             except asyncio.CancelledError:
                 self._sent_requests.cancel()
                 raise

@@ -76,7 +76,9 @@ class ToolCalls:
         return message
 
     async def _see_call(self, caller: ToolCaller, slot: "Slot", call: ToolCallPart) -> None:
-        result = await caller.call(call, slot)
+        with self._services.traces.tool(self._record.run.run_id, call) as report:
+            result = await caller.call(call, slot)
+            report(result)
         self._owner.add_call(self._record.run.run_id, slot.put(self._limits.nudged(call, result)))
         if self._loop_guard.is_loop(call, result):
             raise ModelError(

@@ -172,7 +172,9 @@ class Turn:
         error = "" if outcome in (Outcome.END_TURN, Outcome.CANCELED) else describe_finish(finish)
         form = self._setup.form
         text = text_of(closing.answer) if form is None else form.answer or ""  # for programs: the JSON, or nothing
-        ending = Ending(message_id=closing.answer.id, text=text, error=error, writes=writes, entries=entries)
+        ending = Ending(
+            message_id=closing.answer.id, text=text, error=error, code=finish.code, writes=writes, entries=entries
+        )
         return outcome, self._services.asks.withdraw(self.run_id).joined(ending)
 
     # The task
@@ -402,8 +404,15 @@ class Turn:
             may_call=not self._summarizing,
         )
         assert self._models is not None, "a turn finds its models first"
-        retry, notice = self._models.retry, self._notices.notice
-        step = Step(model, self._draft, self._outbox, retry, notice, sent_requests=self._sent_requests)
+        step = Step(
+            model,
+            self._draft,
+            self._outbox,
+            self._models.retry,
+            self._notices.notice,
+            sent_requests=self._sent_requests,
+            traces=self._services.traces,
+        )
         finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
         self._models.answered()
         used = plausible(finished.usage)

@@ -26,6 +26,7 @@ from longboat.runtime.session.undo import UndoHistory
 from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.mcp_prompts import find_call
 from longboat.runtime.turn.setup import TurnSetup, apply_options
+from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.browse import FileBrowser
 from longboat.runtime.workspace.config_watcher import ConfigWatcher
 from longboat.runtime.workspace.ledger import Ledger
@@ -57,6 +58,7 @@ class Services:
         tools: Iterable[Tool],
         logins: Logins,
         output_files: OutputFiles,
+        traces: Traces,
         host: SessionHost,
     ) -> None:
         self.host = host
@@ -64,7 +66,8 @@ class Services:
         self.directory = directory
         self.store = store
         self.tasks = Tasks()
-        self.asks = Asks(store, self.id)
+        self.traces = traces
+        self.asks = Asks(store, self.id, traces)
         self.files = FileHistory(store, self.id, directory)
         self.undo = UndoHistory(store, self.id, self.files)
         self.review = Review(store, self.id, self.files, self.undo)

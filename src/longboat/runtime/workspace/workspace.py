@@ -39,6 +39,7 @@ from longboat.runtime.session.submit import (
 )
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.setup import tell_finished
+from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.services import Services
@@ -95,6 +96,7 @@ class Workspace:
         tools: Iterable[Tool],
         logins: Logins,
         output_files: OutputFiles,
+        traces: Traces,
         on_free: Callable[["Workspace"], None],
         is_someone_reachable: Callable[[], bool],
     ) -> None:
@@ -110,6 +112,7 @@ class Workspace:
             tools=tools,
             logins=logins,
             output_files=output_files,
+            traces=traces,
             host=self,
         )
         self.store = store
@@ -302,8 +305,9 @@ class Workspace:
 
     # Runs
 
-    async def submit(self, request: Submit) -> Accepted:
-        record = run_from_prompt(request)
+    async def submit(self, request: Submit, *, traceparent: str | None = None) -> Accepted:
+        """`traceparent`: the caller's span, as W3C Trace Context writes it."""
+        record = run_from_prompt(request, traceparent=traceparent)
         name = command_name_in(request.prompt)
         command = await self.tools.command(name) if name is not None else None
         if command is not None:

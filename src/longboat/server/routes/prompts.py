@@ -35,7 +35,7 @@ async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
     returns the same run and starts nothing."""
     prompt = await read_body(request, Submit)
     workspace = await workspace_of(request)
-    return accepted(workspace.id, await workspace.submit(prompt))
+    return accepted(workspace.id, await workspace.submit(prompt, traceparent=request.headers.get("traceparent")))
 
 
 @get(W + "/models")
