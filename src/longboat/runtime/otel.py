@@ -5,6 +5,7 @@ and tools say only if `content` is set. A thread of the SDK sends the spans: no 
 """
 
 import asyncio
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -177,7 +177,7 @@ class OtelTraces(Traces):
             try:
                 yield returned
             finally:
-                del self._calls[run_id, call.id]
+                self._calls.pop((run_id, call.id), None)
 
     @contextmanager
     def ask(self, ask: Permission | Question) -> Iterator[Callable[[Permission | Question], None]]:
@@ -245,7 +245,7 @@ def _clean(attributes: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    return json.dumps(value)  # in ASCII: a name may contain half a surrogate pair, at which msgspec fails
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -255,13 +255,13 @@ def _message(message: Message) -> dict[str, Any]:
 def _part(part: Part) -> dict[str, Any] | None:
     match part:
         case TextPart():
-            return {"type": "text", "content": encodable(part.text)}
+            return {"type": "text", "content": part.text}
         case ReasoningPart():
-            return {"type": "reasoning", "content": encodable(part.text)}
+            return {"type": "reasoning", "content": part.text}
         case ToolCallPart():
-            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": encodable(part.input)}
+            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.input}
         case ToolResultPart():
-            return {"type": "tool_call_response", "id": part.tool_call_id, "response": encodable(part.content)}
+            return {"type": "tool_call_response", "id": part.tool_call_id, "response": part.content}
         case FilePart():
             return {"type": "file", "name": part.name, "mime_type": part.media_type}
         case _:

@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager, nullcontext
 
 from longboat.config.settings import OtelSection
 from longboat.errors import ModelError
-from longboat.installation import install_command
 from longboat.models.protocol import Finished, Model, ModelRequest
 from longboat.store.records import RunRecord
 from longboat.wire.asks import Permission, Question
@@ -55,12 +54,12 @@ class Traces:
 
 
 def load_traces(section: OtelSection) -> Traces:
-    """As configured. Traces that cannot be exported are no reason not to work: the log says why."""
-    if not section.enabled:
-        return Traces()
+    """Those of a section that is switched on. If they cannot be exported, the server works without: the log says why."""
     try:
         from longboat.runtime.otel import export_traces
     except ImportError:
+        from longboat.installation import install_command
+
         logger.error("no traces: server.otel is on, but its packages are missing. Run: %s", install_command("otel"))
         return Traces()
     try:
