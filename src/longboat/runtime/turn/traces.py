@@ -54,7 +54,7 @@ class Traces:
 
 
 def load_traces(section: OtelSection) -> Traces:
-    """Those of a section that is switched on. If they cannot be exported, the server works without: the log says why."""
+    """Those of a section that is switched on; none if they cannot be exported, and the log says why."""
     try:
         from longboat.runtime.otel import export_traces
     except ImportError:
