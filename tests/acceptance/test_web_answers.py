@@ -107,6 +107,26 @@ async def test_a_typed_text_denies_a_call_and_a_key_or_the_button_sends_it_as_a_
     assert (directory / "b").exists()
 
 
+async def test_a_letter_in_the_prompt_gives_no_lasting_answer_without_enter(chromium: Browser, site: Site) -> None:
+    """Who types slowly may begin a sentence with it."""
+    site.model.add([tool("bash", command="touch a")], [Say("Done.")], name="slow")
+    session = await site.session(site.project("slow"))
+    async with open_tab(chromium, site, session) as anna:
+        await anna.page.clock.install()
+        await anna.say("[[slow]]")
+        await asked(anna, "touch a")
+        await anna.prompt.focus()
+        for key in ("a", "s"):
+            await press(anna, key)
+            await expect(anna.prompt).to_have_value(key)
+            assert len(await pending(session)) == 1
+            await anna.prompt.fill("")
+        await press(anna, "s")
+        await expect(effect(anna)).to_have_text("Enter allows it for this session.")
+        await anna.prompt.press("Enter")
+        await anna.sees("Done.")
+
+
 async def test_single_keys_answer_when_the_prompt_is_empty(chromium: Browser, site: Site) -> None:
     calls = [[tool("bash", command=f"touch {name}")] for name in ("y", "s", "d")]
     site.model.add(

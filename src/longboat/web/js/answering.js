@@ -16,6 +16,7 @@ const WORDS = {
   always: ['a', 'always', 'always allow'],
   deny: ['d', 'n', 'no', 'deny'],
 };
+const LASTING = ['session', 'always']; // “a” may begin a sentence: in the prompt such an answer takes Enter
 const EFFECTS = {
   once: 'allows this call once',
   session: 'allows it for this session',
@@ -92,7 +93,7 @@ export class Answering {
     const { draft } = this;
     if (!draft && isTouch()) return touchHint(ask);
     if (!draft && ask.danger) return 'Press d to deny; or type what to do instead.'; // its card says how to allow it
-    if (!draft) return keyHint(ask, isPermission(ask) ? 'type what to do instead' : 'type your answer');
+    if (!draft) return promptHint(ask);
     if (!isPermission(ask)) return `Enter answers the question with “${oneLine(plain(textsOf(ask, draft).join(', ')), 60)}”.`;
     const word = wordOf(ask, draft);
     return word ? `Enter ${EFFECTS[word]}.` : 'Enter denies this call and tells the agent what to do instead.';
@@ -133,7 +134,8 @@ export class Answering {
     if (event.key === 'Enter' && !event.shiftKey) return this.enter(event);
     if (!this.target) return false;
     const hasty = event.key.length === 1 && this.isHasty();
-    if (!hasty && !this.composer.text.value && !this.isOther) this.arm(event.key);
+    const lasts = isPermission(this.target) && LASTING.includes(wordOf(this.target, event.key));
+    if (!hasty && !lasts && !this.composer.text.value && !this.isOther) this.arm(event.key);
     return false;
   }
 
@@ -223,13 +225,13 @@ function wordOf(ask, text) {
   const said = text.toLowerCase().replace(/[.!]$/, '');
   const word = Object.keys(WORDS).find((each) => WORDS[each].includes(said));
   if (ask.danger && said.length === 1 && word !== 'deny') return undefined; // a slip must not allow it
-  return ['session', 'always'].includes(word) && !hasGrant(ask) ? undefined : word;
+  return LASTING.includes(word) && !hasGrant(ask) ? undefined : word;
 }
 
 function answerOf(ask, text) {
   const word = wordOf(ask, text);
   if (!word) return { answer: 'deny', reason: text };
-  return ['session', 'always'].includes(word) ? { answer: word, wide: isOnlyWide(ask) } : { answer: word };
+  return LASTING.includes(word) ? { answer: word, wide: isOnlyWide(ask) } : { answer: word };
 }
 
 /** The answers in a text: numbers stand for choices, anything else is the answer itself. */
@@ -242,6 +244,13 @@ function textsOf(ask, text) {
 function touchHint(ask) {
   if (isPermission(ask)) return 'Choose an answer, or type what to do instead.';
   return ask.choices.length ? 'Choose an answer, or type your own.' : 'Type your answer.';
+}
+
+/** How a request is answered from the empty prompt. */
+function promptHint(ask) {
+  if (!isPermission(ask)) return keyHint(ask, 'type your answer');
+  const more = hasGrant(ask) ? ' For a lasting answer, press s (this session) or a (always) and Enter.' : '';
+  return `Press y to allow once, d to deny; or type what to do instead.${more}`;
 }
 
 /** How single keys answer a request, with what can be done instead. */
