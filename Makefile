@@ -6,6 +6,7 @@ BIN    := $(VENV)/bin
 BASE   := $(VENV)/.run-stamp
 READY  := $(VENV)/.setup-stamp
 SITE   := $(VENV)/.docs-stamp
+MOCKS  := .venv-mocks/.stamp
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
@@ -57,7 +58,7 @@ run: $(BASE) ## Start Longboat in the background and stream a first answer
 # Many tests wait for processes and for the disk: two at a time keep a core busy.
 WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
 
-test: setup ## Run every test (some of them: make test ARGS="-k cancel")
+test: setup $(MOCKS) ## Run every test (some of them: make test ARGS="-k cancel")
 	@$(BIN)/python tests/parts.py
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
@@ -70,9 +71,13 @@ check: $(SITE) ## Lint, format, types, import rules, generated files, the docume
 	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
-mocks: ## Install other people's model servers, for the tests that use them, into an environment of their own
+mocks: $(MOCKS) ## Install other people's model servers, for the tests that use them, into an environment of their own
+
+$(MOCKS):
+	@echo "==> Installing other people's model servers for the tests"
 	@$(PYTHON) -m venv .venv-mocks
-	@.venv-mocks/bin/pip install -q 'llmock>=0.2.2,<0.3'
+	@.venv-mocks/bin/pip install --disable-pip-version-check --no-input --quiet 'llmock>=0.2.2,<0.3'
+	@touch $@
 
 generate: setup ## Write what is made from the code: the sync client, the generated pages
 	$(BIN)/python scripts/generate_sync_client.py

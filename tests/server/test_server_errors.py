@@ -26,8 +26,14 @@ async def workspace(served, tmp_path):
 
 
 def test_every_error_that_a_client_can_cause_has_a_status():
-    client_side = {errors.DataDirError, errors.ListenError, errors.ModelError, errors.ServerUnreachable}
-    assert set(errors.LongboatError.__subclasses__()) - client_side == set(STATUS)
+    elsewhere = {
+        errors.DataDirError,
+        errors.LimitReached,
+        errors.ListenError,
+        errors.ModelError,
+        errors.ServerUnreachable,
+    }
+    assert set(errors.LongboatError.__subclasses__()) - elsewhere == set(STATUS)
 
 
 def test_an_error_without_a_status_tells_nothing():

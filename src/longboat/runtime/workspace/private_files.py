@@ -13,6 +13,8 @@ from longboat.config.credentials import credentials_file
 from longboat.config.load import FILE_NAME, user_config_file
 from longboat.config.private_file import new_file
 from longboat.config.settings import Settings
+from longboat.tools.registry import built_in_traits
+from longboat.wire.tools import Governs
 
 _NOT_SECRET = frozenset({"lock", "server.log", "web-port"})
 
@@ -29,7 +31,14 @@ def private_rules(directory: Path, settings: Settings) -> tuple[str, ...]:
             patterns.append(str(real.relative_to(directory) / inside))
     patterns += [str(path) for path in _secrets(data)]
     patterns += [f"{os.path.realpath(data / 'logins')}/**", *map(os.path.realpath, _key_files())]
-    return tuple(f"{tool}({pattern})" for pattern in dict.fromkeys(patterns) for tool in ("view", "edit"))
+    return tuple(f"{tool}({pattern})" for pattern in dict.fromkeys(patterns) for tool in _governing_tools())
+
+
+@cache
+def _governing_tools() -> tuple[str, ...]:
+    """The tools whose rules hold for all reading, and for all changes."""
+    found = {traits.governs: name for name, traits in reversed(list(built_in_traits().items()))}
+    return found[Governs.READING], found[Governs.EDITING]
 
 
 def _secrets(data: Path) -> Iterator[Path]:
