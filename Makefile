@@ -45,7 +45,7 @@ run: $(BASE) ## Start Longboat in the background and stream a first answer
 	@echo "==> longboat run \"$$FIRST_PROMPT\""
 	@$(BIN)/longboat run "$$FIRST_PROMPT"
 	@echo
-	@echo "The server stays in the background. Put its command on your path:"
+	@echo "The server stays in the background. Add the longboat command to your path:"
 	@echo
 	@echo "  . $(BIN)/activate"
 	@echo "  longboat                the terminal app, in any directory"

@@ -270,5 +270,7 @@ def test_an_address_that_is_no_url_is_explained(home: Home, cwd: Path) -> None:
     for command in (("run", "hi"), ("status",), ("doctor",)):
         done = home.longboat(*command, cwd=cwd, LONGBOAT_URL="127.0.0.1:8911")
         assert done.code == 1
-        assert "LONGBOAT_URL must look like http://127.0.0.1:8911 (got '127.0.0.1:8911')" in done.out + done.err
+        assert (
+            "LONGBOAT_URL '127.0.0.1:8911' is not an address. Use one like http://127.0.0.1:8911" in done.out + done.err
+        )
     assert not os.path.exists(home.socket)

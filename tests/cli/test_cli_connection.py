@@ -9,10 +9,11 @@ import pytest
 
 from longboat.cli.bounded_reading import BoundedReading
 from longboat.cli.connection import Connection
+from longboat.cli.main import hint_for
 from longboat.client import calls
 from longboat.client.address import Address
 from longboat.client.call import Call
-from longboat.errors import LongboatError, ServerUnreachable
+from longboat.errors import BadInput, LongboatError, ServerUnreachable
 from longboat.wire.models import Health
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"
@@ -109,3 +110,10 @@ def test_a_large_answer_may_take_longer_than_a_small_one() -> None:
     assert reception.left_s() > 0  # at 4 s
     assert reception.left_s() > 0  # at 6 s, with a megabyte of it
     assert reception.left_s() == 0
+
+
+def test_a_server_that_does_not_know_a_field_is_older_than_the_command() -> None:
+    """After an update, the server that still runs is the old one."""
+    refused = BadInput("body: Object contains unknown field `plan`; known fields: prompt.")
+    assert "longboat stop" in hint_for(refused)
+    assert "longboat stop" not in hint_for(BadInput("body: Expected `str`."))

@@ -80,10 +80,10 @@ def test_without_or_with_a_broken_discovery_file_it_is_the_default_socket(tmp_pa
     "url", ["127.0.0.1:8911", "localhost", "box:80", "ftp://h", "http://:1", "http://h:port", "/s"]
 )
 def test_what_is_no_url_is_refused_by_the_name_it_was_given_under(url: str) -> None:
-    with pytest.raises(BadInput, match=r"^url must look like http://.* \(got .*\)") as refused:
+    with pytest.raises(BadInput, match=r"^url '.*' is not an address. Use one like http://") as refused:
         find(url=url, environ={})
     assert refused.value.code == "bad_url"
-    with pytest.raises(BadInput, match=r"^LONGBOAT_URL must look like "):
+    with pytest.raises(BadInput, match=r"^LONGBOAT_URL '.*' is not an address"):
         find(environ={"LONGBOAT_URL": url})
 
 

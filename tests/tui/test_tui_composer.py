@@ -253,7 +253,10 @@ async def test_ctrl_c_clears_then_warns_then_leaves(tmp_path: Path) -> None:
         await tui.until(lambda: tui.app._exit)
 
 
-@pytest.mark.parametrize(("key", "dialog"), [("ctrl+l", ModelPicker), ("ctrl+s", SessionList), ("f1", HelpScreen)])
+@pytest.mark.parametrize(
+    ("key", "dialog"),
+    [("ctrl+l", ModelPicker), ("ctrl+s", SessionList), ("f1", HelpScreen), ("question_mark", HelpScreen)],
+)
 async def test_keys_open_their_dialogs(tmp_path: Path, key: str, dialog: type) -> None:
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         await tui.pilot.press(key)

@@ -81,6 +81,8 @@ def hint_for(error: LongboatError) -> str:
     """The next step to suggest. A server that the user named is never started for them."""
     if error.code == "server_unreachable" and (name := naming_variable()):
         return f"{name} points to this server: start it there, or unset {name} to use your own."
+    if "contains unknown field" in error.message:  # a command sends none that its own server does not know
+        return "The server is older than this command: run `longboat stop`, and the next command starts a new one."
     return HINTS.get(error.code, "")
 
 

@@ -10,7 +10,7 @@ from longboat.cli.undo import session_option, turn_about
 @session_option
 @cwd_option
 def redo(session_id: str | None, cwd: str) -> None:
-    """Redo the turn that `longboat undo` undid last, unless the session has had a new prompt since.
+    """Redo the last undone turn, unless the session has had a new prompt since.
 
     \b
     longboat redo

@@ -26,7 +26,7 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/\\?#\s]*(?=@)")
 @click.option("--list", "listing", is_flag=True, help="List the trusted directories.")
 @click.option("--forget", "forgetting", is_flag=True, help="Stop trusting DIR.")
 def trust(directory: str, yes: bool, listing: bool, forgetting: bool) -> None:
-    """Show what DIR's longboat.json asks for beyond the defaults for any project, and trust it as it is now.
+    """Show which extra rights DIR's longboat.json asks for, and trust it as it is now.
 
     Until you trust the file, it cannot send data to its own addresses, use your keys or run anything. If the file
     changes, you have to trust it again.

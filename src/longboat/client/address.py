@@ -81,7 +81,7 @@ def _checked(url: str, said_by: str) -> str:
         usable = False
     if usable:
         return url
-    raise BadInput(f"{said_by} must look like http://127.0.0.1:8911 (got {url!r}).", code="bad_url")
+    raise BadInput(f"{said_by} {url!r} is not an address. Use one like http://127.0.0.1:8911.", code="bad_url")
 
 
 def _discovered(environ: Mapping[str, str], token: str | None) -> Address:

@@ -41,7 +41,7 @@ LISTINGS: dict[str, Listing] = {
     ),
     "ollama": Listing(label="Ollama on this machine"),
     "llamacpp": Listing(label="llama.cpp on this machine"),
-    "local": Listing(label="Local model (its demo chats, cannot code)"),
+    "local": Listing(label="Local model (a demo: it chats but cannot code)"),
 }
 
 

@@ -8,7 +8,7 @@ from longboat.permissions.assessment import Assessment
 from longboat.permissions.guarded_files import is_guarded, source_may_be_guarded
 from longboat.permissions.rules import relative_to
 from longboat.permissions.shell.assessment import ShellAssessment
-from longboat.permissions.shell.danger import Danger, danger_of, worst
+from longboat.permissions.shell.danger import DELETING, Danger, danger_of, worst
 from longboat.permissions.shell.databases import CLIENTS, is_deleting
 from longboat.permissions.shell.scope import WRITING, file_name
 from longboat.permissions.shell.script import Command, Kind, Redirection, Word
@@ -42,11 +42,15 @@ def danger_of_command(assessment: ShellAssessment, command: Command) -> str:
             own,
             # Of a command that deletes everything, that it does says more.
             Danger.GUARDED if guarded and not (guarded == "." and own) else "",
-            Danger.OUTSIDE if any(_leads_out(assessment, word) for word in _written(command)) else "",
+            _outside(command) if any(_leads_out(assessment, word) for word in _written(command)) else "",
             # What a pipe or a heredoc gives to a database is in the text, but in none of its words.
             Danger.DATABASE if _is_fed_client(assessment, command) and is_deleting(assessment.argument) else "",
         )
     )
+
+
+def _outside(command: Command) -> Danger:
+    return Danger.DELETES_OUTSIDE if file_name(command) in DELETING else Danger.OUTSIDE
 
 
 def _is_fed_client(assessment: ShellAssessment, command: Command) -> bool:
@@ -86,7 +90,7 @@ def _written(command: Command) -> tuple[Word, ...]:
         return tuple(word for word in words if word.text.startswith("of="))
     if name in _INTO_THE_LAST and not any(text.startswith(("-t", "--target-directory")) for text in texts):
         return words[-1:]
-    return words if name in WRITING else ()
+    return words if name in WRITING or name in DELETING else ()
 
 
 def _leads_out(assessment: ShellAssessment, word: Word) -> bool:

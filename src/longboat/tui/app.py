@@ -418,6 +418,9 @@ class LongboatApp(App[None]):
     def action_leave(self) -> None:
         self.leaving.ask(end=False)
 
+    def on_prompt_input_help_wanted(self) -> None:
+        self.action_command("help")
+
     def on_prompt_input_leave_asked(self, event: PromptInput.LeaveAsked) -> None:
         self.leaving.ask(end=event.end)
 

@@ -52,6 +52,9 @@ class PromptInput(TextArea):
     class Emptied(Message):
         """backspace in an empty prompt, which removes an attachment."""
 
+    class HelpWanted(Message):
+        """? in an empty prompt."""
+
     class LeaveAsked(Message):
         """ctrl+c, or ctrl+d in an empty composer."""
 
@@ -84,6 +87,8 @@ class PromptInput(TextArea):
             return self.choose
         if key == "backspace" and not self.text:
             return lambda: self.post_message(self.Emptied())
+        if key == "question_mark" and not self.text:
+            return lambda: self.post_message(self.HelpWanted())
         if key == "escape" and self._choices.is_open:
             return self._choices.close
         return None

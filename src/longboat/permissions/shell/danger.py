@@ -25,6 +25,7 @@ class Danger(StrEnum):
     ADMINISTRATOR = "It runs as another user, such as root."
     SYSTEM = "It can damage the whole machine."
     GUARDED = "It could change files that control what is allowed to run."
+    DELETES_OUTSIDE = "It permanently deletes files outside the workspace."
     OUTSIDE = "It could change files outside the workspace."
     CLOUD = "It deletes cloud resources or infrastructure."
     DATABASE = "It deletes or overwrites data in a database."
@@ -54,7 +55,7 @@ def worst(dangers: Iterable[str]) -> str:
 _ADMINISTRATORS = names("doas pkexec runuser su sudo")
 _SYSTEM = names("blkdiscard cryptsetup fdisk mke2fs mkswap parted sfdisk wipefs")
 _SHUTDOWN = names("halt init poweroff reboot shutdown telinit")
-_DELETING = names("del rimraf rm rmdir shred srm trash trash-put unlink wipe")
+DELETING = names("del rimraf rm rmdir shred srm trash trash-put unlink wipe")
 _ENDING = names("kill killall pkill xkill")
 _PROGRAMS = names("bun deno lua node perl php python python2 python3 ruby tclsh")
 """They run what they read where no word names a file."""
@@ -167,7 +168,7 @@ def _by_name(name: str, command: Command) -> str:
         return Danger.SYSTEM
     if name in _SHUTDOWN:
         return Danger.SHUTDOWN
-    if name in _DELETING:
+    if name in DELETING:
         return Danger.DELETES
     return Danger.PROCESSES if name in _ENDING else _by_input(name, command)
 
