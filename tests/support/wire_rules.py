@@ -15,7 +15,7 @@ from longboat.core.history import for_model
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models.openai_request import encode_request
-from longboat.models.protocol import ModelRequest
+from longboat.models.protocol import ModelRequest, Sent
 from longboat.models.pydantic_adapter import Endpoint, PydanticModel
 from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Role, TextPart
@@ -122,8 +122,9 @@ async def _sent_to_anthropic(request: ModelRequest) -> dict[str, Any]:
         endpoint = Endpoint(provider="mine", name="claude-sonnet-5-5", wire="anthropic", api_key="sk", base_url=url)
         model = PydanticModel(endpoint, context_window=200_000)
         with suppress(ModelError):
-            async with model.stream(request):
-                raise AssertionError("the listener refuses everything")
+            async with model.stream(request) as events:
+                async for event in events:
+                    assert isinstance(event, Sent), "the listener refuses everything"
         await model.aclose()
         (body,) = bodies
         return body

@@ -1,5 +1,6 @@
 """Runs: list them, wait for one, cancel one, edit a waiting one, see what one sent to models."""
 
+import re
 from typing import Annotated
 
 from litestar import get, patch, post
@@ -64,11 +65,12 @@ async def list_model_requests(request: HttpRequest, run_id: FromPath[str]) -> Se
     return await (await workspace_of(request)).ledger.requests(run_id)
 
 
-@get(ONE + "/requests/{number:int}")
-async def get_model_request(request: HttpRequest, run_id: FromPath[str], number: FromPath[int]) -> SentRequestBody:
+@get(ONE + "/requests/{number:str}")
+async def get_model_request(request: HttpRequest, run_id: FromPath[str], number: FromPath[str]) -> SentRequestBody:
     """One of these requests with its body: system prompt, tools and messages. Headers and keys are not stored, and in
     place of attachments it says how large they were."""
-    return await (await workspace_of(request)).ledger.request(run_id, number)
+    known = re.fullmatch("[1-9][0-9]{0,8}", number)
+    return await (await workspace_of(request)).ledger.request(run_id, int(number) if known else 0)
 
 
 HANDLERS = [list_runs, get_run, cancel_run, edit_run, list_model_requests, get_model_request]
