@@ -26,15 +26,19 @@ def configure(scene: Scene, **permissions: list[str]) -> None:
     (scene.path / "longboat.json").write_bytes(text)
 
 
-@pytest.mark.parametrize("answer", [ONCE, SESSION, ALWAYS])
+TOUCH = call("bash", command="touch made"), "bash(touch *)"
+WRITE = call("write", path="made", content="x"), "edit(made)"
+UNSURE = call("bash", command="touch $(echo made)"), "bash(touch made)"
+"""It may turn out to be denied, and can only be allowed once."""
+
+
 @pytest.mark.parametrize(
-    ("called", "deny"),
+    ("called", "deny", "answer"),
     [
-        (call("bash", command="touch made"), "bash(touch *)"),
-        (call("write", path="made", content="x"), "edit(made)"),
-        (call("bash", command="touch $(echo made)"), "bash(touch made)"),
+        *((*TOUCH, answer) for answer in (ONCE, SESSION, ALWAYS)),
+        *((*WRITE, answer) for answer in (ONCE, SESSION, ALWAYS)),
+        (*UNSURE, ONCE),
     ],
-    ids=["bash", "write", "may turn out to be denied"],
 )
 async def test_a_rule_that_denies_holds_for_a_call_that_was_asked_before_d14(
     tmp_path: Path, answer: PermissionAnswer, called: Any, deny: str

@@ -192,5 +192,5 @@ async def test_the_terminal_app_draws_by_traits(tmp_path: Path) -> None:
         shown = [tui.text_of(card).splitlines() for card in tui.cards]
         assert shown[0] == ["✓ quiet here", "9 lines"]
         assert (shown[1][0], shown[1][-1]) == ("✓ plain there", "row 8")
-        assert shown[3][0] == "✓ stamp a.txt"
+        assert shown[3][0].startswith("✓ stamp a.txt")  # a slow machine adds how long it took
         assert "1 + DRAFT" in [row.strip() for row in shown[3]]

@@ -187,7 +187,7 @@ async def test_the_palette_has_one_line_per_command_with_its_keys(tmp_path: Path
         (row,) = [line.text for line in tui.lines if line.text.strip("│▊▎ ").startswith("Sessions")]
         assert "ctrl+s" in row
         if size[0] >= 80:
-            assert "List the sessions in this directory" in row
+            assert "List this directory’s sessions" in row
         await tui.pilot.press("enter")
         await tui.until(lambda: isinstance(tui.app.screen, SessionList))
 

@@ -40,7 +40,7 @@ COMMANDS = (
     Command(name="redo", told="Redo the last undone turn", leader="r"),
     Command(name="rename", told="Rename this session", argument="title"),
     Command(name="retry", told="Resend a rejected prompt, or retry the last run if it failed", key="ctrl+r"),
-    Command(name="sessions", told="List the sessions in this directory", key="ctrl+s", leader="s"),
+    Command(name="sessions", told="List this directory’s sessions", key="ctrl+s", leader="s"),
     Command(name="sidebar", told="Show or hide the sidebar", key="ctrl+t", leader="b"),
     Command(name="summarize", told="Summarize the conversation to free context", leader="c"),
     Command(name="theme", told="Choose the theme: dark, light, auto or another", leader="t", argument="name"),
