@@ -169,6 +169,7 @@ async def test_a_notification_goes_when_somebody_else_answers(chromium: Browser,
         await anna.page.locator("#notify").click()
         await anna.page.evaluate(HIDE, True)
         first = await asked_elsewhere(site, "first", [tool("bash", command="touch one")], [Say("Made.")])
+        await anna.page.wait_for_function("() => window.__notes.length === 1")
         await asked_elsewhere(site, "second", [tool("bash", command="touch two")], [Say("Made.")])
         await anna.page.wait_for_function("() => window.__notes.length === 2")
         await answer(first, "once")
