@@ -339,9 +339,10 @@ async def test_f4_a_tool_call_with_odd_arguments_does_not_keep_the_rest_from_the
     made = await imported(session, "odd", [{"run_id": "r1", "client_id": "x", "messages": messages}])
     async with open_tab(chromium, site, made) as anna:
         await anna.sees("the end")
-        for group in await anna.transcript.locator(".tool-group").all():
-            await group.click()
+        closed = anna.transcript.locator('.tool-group[aria-expanded="false"]')
         for card in await anna.tools.all():
+            while not await card.is_visible():  # the calls may be grouped while we look
+                await closed.first.click()
             if not await card.get_attribute("open"):
                 await card.locator("summary").first.click()
         rows = await anna.texts()
