@@ -3,6 +3,7 @@
 Owns what was sent last: the next request is stored as what differs from it. Must not know providers or retries.
 """
 
+import asyncio
 import time
 from dataclasses import dataclass
 from itertools import takewhile
@@ -31,6 +32,16 @@ class _Message:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    sent: Sent
+    model: Model
+    summary: bool
+    sent_at: str
+    sent_s: int
+    clock_s: float
+
+
 class SentRequests:
     def __init__(self, run: Run, outbox: Outbox) -> None:
         self._run = run
@@ -39,15 +50,26 @@ class SentRequests:
         self._open = ""
         """The id of the request that has no answer yet."""
         self._sent_at = 0.0
+        self._noted: _Noted | None = None
+        """What is not recorded yet."""
 
     def begin(self, sent: Sent, model: Model, *, summary: bool) -> None:
+        """Note what is about to be sent. It is recorded once the turn waits for the answer: nothing may delay it."""
+        self._record()
+        self._noted = _Noted(sent, model, summary, sent_at=now(), sent_s=int(time.time()), clock_s=time.monotonic())
+        asyncio.get_running_loop().call_soon(self._record)
+
+    def _record(self) -> None:
+        noted, self._noted = self._noted, None
+        if noted is None:
+            return
         if self._open:
             self._end(error=SENT_AGAIN)
-        frame, contents = take_apart(sent.body)
+        frame, contents = take_apart(noted.sent.body)
         same = self._count_same(contents)
         new = [_read(content) for content in contents[same:]]
         self._messages = [*self._messages[:same], *new]
-        sent_s = int(time.time())
+        sent_s = noted.sent_s
         session_id = self._run.session_id
         pieces = [(digest_of(frame), frame), *((message.digest, message.content) for message in new)]
         for digest, content in pieces:
@@ -59,26 +81,29 @@ class SentRequests:
             same=same,
             messages=tuple(message.digest for message in new),
             facts=RequestFacts(
-                model=name_of(model),
-                sent_at=now(),
-                tool_mode=sent.tool_mode,
-                exact=sent.exact,
-                summary=summary,
+                model=name_of(noted.model),
+                sent_at=noted.sent_at,
+                tool_mode=noted.sent.tool_mode,
+                exact=noted.sent.exact,
+                summary=noted.summary,
                 sizes=self._measure(frame),
             ),
         )
         self._outbox.write(add_request(session_id, record, sent_s))
-        self._open, self._sent_at = record.request_id, time.monotonic()
+        self._open, self._sent_at = record.request_id, noted.clock_s
 
     def finish(self, finished: Finished) -> None:
+        self._record()
         if self._open:
             self._end(finished)
 
     def fail(self, error: ModelError) -> None:
+        self._record()
         if self._open:
             self._end(error=error.message)
 
     def cancel(self) -> None:
+        self._record()
         if self._open:
             self._end(error="Canceled.")
 

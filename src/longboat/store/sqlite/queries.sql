@@ -324,11 +324,10 @@ FROM inbox_items;
 
 -- name: inbox_counts
 -- How much waits for an answer, and how many runs have ended unseen by a person. Asks that cannot be read are not shown.
-SELECT (SELECT count(*) FROM inbox CROSS JOIN permissions ON permission_id = ask_id
-        WHERE state = 'pending' AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN CAST(body AS TEXT) ->> 'id' = ask_id END)
-    + (SELECT count(*) FROM inbox CROSS JOIN questions ON question_id = ask_id
-        WHERE state = 'pending' AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN CAST(body AS TEXT) ->> 'id' = ask_id END)
-        AS waiting,
+SELECT (SELECT count(*) FROM permissions INDEXED BY permissions_readable WHERE state = 'pending'
+        AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN CAST(body AS TEXT) ->> 'id' = permission_id END)
+    + (SELECT count(*) FROM questions INDEXED BY questions_readable WHERE state = 'pending'
+        AND CASE WHEN json_valid(CAST(body AS TEXT)) THEN CAST(body AS TEXT) ->> 'id' = question_id END) AS waiting,
     (SELECT count(*) FROM inbox WHERE kind IN ('failed', 'finished') AND NOT EXISTS (
         SELECT 1 FROM inbox_seen WHERE inbox_seen.person = :person AND inbox_seen.place = inbox.place)) AS unseen;
 
