@@ -254,6 +254,34 @@ async def test_a_server_that_does_not_close_after_done_is_not_waited_for(
     await endpoint.requests[0].ended.wait()
 
 
+FINISH = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+COUNTED = 'data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}\n\n'
+
+
+@pytest.mark.parametrize("said_last", [[], [Raw(": ping\n\n")], [Raw(COUNTED)]])
+async def test_a_server_that_hangs_after_the_finish_reason_is_not_waited_for(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch, said_last: list[Raw]
+) -> None:
+    monkeypatch.setattr(openai_chat, "LAST_WORDS_S", 0.05)
+    endpoint.add([Say("a"), Raw(FINISH), *said_last, Hang()])
+    *said, end = await events_of(model)
+    assert said == [TextDelta("a")]
+    assert isinstance(end, Finished)
+    assert end.reason is StopReason.END_TURN
+    await endpoint.requests[0].ended.wait()
+    assert endpoint.requests[0].state == "abandoned"
+
+
+async def test_what_follows_the_finish_reason_still_counts(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    later = Gate("later")
+    endpoint.add([Say("a"), Raw(FINISH), Pause(later), Say("b"), Raw(FINISH + COUNTED + "data: [DONE]\n\n"), Break()])
+    reading = asyncio.create_task(events_of(model))
+    await later.reached()
+    later.open()
+    counted = Usage(input_tokens=7, output_tokens=3, cost=None)
+    assert await reading == [TextDelta("a"), TextDelta("b"), Finished(StopReason.END_TURN, counted)]
+
+
 # Faults on the stream
 
 

@@ -35,6 +35,8 @@ FIRST_TOKEN_S = 120.0
 FIRST_TOKEN_NEARBY_S = 600.0
 """On this machine or in a private network, where a slow computer may have to read a long prompt first."""
 LOADING_POLL_S = 1.0
+LAST_WORDS_S = 5.0
+"""How long what follows a finish_reason may take, usage in most cases. Some servers send neither that nor an end."""
 REST_TIMEOUT_S = 1.0
 """How long the end of a finished answer may take before its connection is given up instead of kept for the next."""
 
@@ -117,15 +119,12 @@ class OpenAIChatModel:
         reader = StreamReader(self._to, tariff=self._tariff)
         try:
             try:
-                while not reader.done and (pieces := await answer.read()):
+                while not reader.answered and (pieces := await answer.read()):
                     for event in reader.feed(pieces):
                         yield event
             except OSError as error:
-                if not reader.answered:
-                    raise self._cut_off(error, reader) from None
-            # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
-            await _read_rest(answer)
-            for event in reader.finish():
+                raise self._cut_off(error, reader) from None
+            async for event in _ending(answer, reader):
                 yield event
         finally:
             await answer.aclose()
@@ -257,6 +256,34 @@ async def _bounded_body(answer: Answer) -> bytes:
     except OSError:
         pass  # the status alone has to do
     return body[:_MAX_ERROR_BODY]
+
+
+async def _ending(answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:
+    async for event in _last_words(answer, reader):
+        yield event
+    if reader.done:
+        # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
+        await _read_rest(answer)
+    for event in reader.finish():
+        yield event
+
+
+async def _last_words(answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:
+    """What follows a finish_reason, if it comes soon: usage, the end, and more of the answer from the few servers that
+    name a reason with every chunk."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LAST_WORDS_S
+    while not reader.done:
+        try:
+            async with asyncio.timeout_at(until):
+                pieces = await answer.read()
+        except OSError:
+            return
+        if not pieces:
+            return
+        for event in reader.feed(pieces):
+            until = loop.time() + LAST_WORDS_S
+            yield event
 
 
 async def _read_rest(answer: Answer) -> None:

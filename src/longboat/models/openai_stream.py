@@ -123,13 +123,10 @@ class StreamReader:
         self._counted = _Usage()
         """The newest count: some servers send one with every chunk."""
         self._quarters_read = 0
+        self.answered = False
+        """The server said how the answer ended, or `[DONE]`: it is whole, though usage may still come."""
         self.done = False
         """The server said `[DONE]`: nothing more comes."""
-
-    @property
-    def answered(self) -> bool:
-        """The answer is whole, though usage may still come."""
-        return self._reason is not None
 
     def feed(self, piece: bytes) -> Iterator[ModelEvent]:
         for line in self._lines(piece):
@@ -192,7 +189,7 @@ class StreamReader:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             text = data.strip()
             if text == b"[DONE]":
-                self.done = True
+                self.answered = self.done = True
             elif text:
                 raise self.broken(f"sent a chunk that cannot be read ({error})") from None
             return _Chunk()
@@ -218,6 +215,7 @@ class StreamReader:
             if choice.finish_reason == "error":
                 raise self._error({"message": "the model failed before the answer was complete"})
             self._reason = choice.finish_reason
+            self.answered = True
 
     def _tool_call(self, piece: _ToolCall) -> Iterator[ModelEvent]:
         function = piece.function or _Function()
