@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 import psutil
 import pytest
+from other_processes import wait_until
 
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process import process_tree, supervisor, supervisor_client
@@ -32,13 +33,17 @@ WAITING_LINES = 10
 """More than a guard executes before it has a command: then it stops while another one has it."""
 LONG = "(setsid env -i sleep 600 &) ; sleep 600"
 """A command and a daemon of its own, which has left the group, the session and the environment."""
-ANCESTORS = 'guard=$PPID; parent=$(cut -d" " -f4 /proc/$PPID/stat); '
+ANCESTORS = 'guard=$PPID; parent=$(cut -d" " -f4 /proc/$guard/stat); server=$(cut -d" " -f4 /proc/$parent/stat); '
 ATTACKS = {
     "the guard": 'setsid env -i sh -c "kill -9 $guard; sleep 600" > /dev/null 2>&1 & sleep 600',
     "the guard, with what holds the output": 'setsid env -i sh -c "kill -9 $guard; sleep 600" & sleep 600',
     "supervisor, then guard": 'setsid env -i sh -c "kill -9 $parent; kill -9 $guard; sleep 600" & sleep 600',
     "guard, then supervisor": 'setsid env -i sh -c "kill -9 $guard; kill -9 $parent; sleep 600" & sleep 600',
     "both, stopped before": 'kill -STOP $parent $guard; setsid env -i sh -c "kill -9 $guard $parent; sleep 600" & wait',
+    "the guard, with the supervisor stopped": "kill -STOP $parent; kill -9 $guard; sleep 600",
+    "nobody, with the supervisor stopped": "kill -STOP $parent",
+    "the server, with both stopped": "kill -STOP $parent $guard; kill -9 $server; sleep 600",
+    "supervisor, then server, with the guard stopped": "kill -STOP $guard; kill -9 $parent $server; sleep 600",
     "both, from a daemon": '(setsid env -i sh -c "(kill -9 $guard $parent; sleep 600) &" >/dev/null 2>&1 &); sleep 600',
 }
 
@@ -224,6 +229,37 @@ async def test_a_stopped_guard_holds_nobody_up(tmp_path: Path, monkeypatch: pyte
         assert await asyncio.wait_for(jobs.kill(job, by=None), BOUND_S)
     await asyncio.wait_for(jobs.aclose(), BOUND_S)
     assert process_tree.find(None, f"{jobs.token}/") == set()
+
+
+async def test_the_next_server_ends_guards_and_supervisors_that_are_left(tmp_path: Path) -> None:
+    """D5: they are stopped, and their server is gone."""
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
+    stopped = f"kill -STOP $parent $guard; touch stopped; {LONG}"
+    call = asyncio.ensure_future(context.use(BashTool(jobs), command=ANCESTORS + stopped))
+    await wait_until((tmp_path / "stopped").exists)
+    process = jobs._supervisor._process
+    assert process is not None
+    left = psutil.Process(process.pid).children()
+    await process_tree.sweep(jobs.scratch.parent)
+    await asyncio.wait_for(process.wait(), BOUND_S)
+    assert [each for each in left if process_tree.is_alive(each.pid)] == []
+    await asyncio.wait_for(call, BOUND_S)
+    await asyncio.wait_for(jobs.aclose(), BOUND_S)
+
+
+async def test_a_supervisor_that_a_command_stops_holds_nobody_up_and_ends_with_its_workspace(tmp_path: Path) -> None:
+    jobs, context = Jobs(tmp_path / "scratch"), OpenToolContext(tmp_path)
+    supervisors = set()
+    for number in range(4):
+        told = await asyncio.wait_for(
+            context.use(BashTool(jobs), command=f"{ANCESTORS} kill -STOP $parent; echo $parent {number}"), BOUND_S
+        )
+        supervisor_pid, told_number = told.content.split()[:2]
+        assert told_number == str(number)
+        supervisors.add(int(supervisor_pid))
+    assert len(supervisors) == 1, "it goes on for the next command"
+    await asyncio.wait_for(jobs.aclose(), BOUND_S)
+    assert not any(map(process_tree.is_alive, supervisors))
 
 
 async def test_with_supervisor_and_waiting_guard_killed_the_next_command_is_still_guarded(

@@ -55,7 +55,7 @@ class Jobs:
         self._background: dict[str, Job] = {}
         self._files = files or OutputFiles(scratch.parent, limit=SCRATCH_LIMIT, workspace_limit=SCRATCH_LIMIT)
         self._tasks = Tasks()
-        self._supervisor = Supervisor()
+        self._supervisor = Supervisor(self.token)
         self._closing = False
 
     async def sweep(self) -> None:

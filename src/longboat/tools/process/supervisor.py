@@ -11,7 +11,9 @@ What holds if one of these processes is killed:
 - A guard that fails kills everything below it before it exits. It ignores signals that can be caught.
 - A guard that is killed (`kill -9`): the kernel kills its command, and the orphans become the supervisor's children;
   the supervisor kills every process below it that is not a guard, and stays until none is left.
+- A supervisor or a guard that is stopped (`kill -STOP`) goes on when its parent ends, and finds its socket closed.
 - Supervisor and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
+  Supervisors and guards themselves have their server's mark in their environment.
 
 A command may come with a Landlock ruleset (`landlock.py`, "fence") and a system call filter (`seccomp.py`, "sieve"):
 then it starts inside them, and the guard stays outside. `python -I -S supervisor.py FENCE SIEVE FILE_SIZE COMMAND…`
@@ -68,6 +70,7 @@ def main() -> None:
     until all guards have ended: what a killed one leaves behind is ours."""
     _forget_inherited()
     _heed_no_signals()
+    _go_on_without_parent()
     _adopt_orphans()
     woken = _wake_on_child()
     line = socket.socket(fileno=0)
@@ -112,6 +115,11 @@ def _heed_no_signals() -> None:
             signal.signal(number, lambda *_: None)
         except (OSError, ValueError):
             continue  # the C library keeps some to itself
+
+
+def _go_on_without_parent() -> None:
+    """If a command has stopped us, the end of our parent continues us: then we have something to end."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
 
 
 def _adopt_orphans() -> None:
@@ -169,6 +177,7 @@ def _end_orphans(guards: set[int]) -> bool:
 def _guard(line: socket.socket, take: int) -> None:
     """Does not return. Wait for a command and see it through."""
     try:
+        _go_on_without_parent()
         _adopt_orphans()
         data, fds, _, _ = socket.recv_fds(line, 16, 4)
         for fd in fds:

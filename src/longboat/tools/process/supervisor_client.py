@@ -140,11 +140,14 @@ class SupervisedProcess:
 
 
 class Supervisor:
-    """Started when it is first needed."""
+    """Started when it is first needed. `mark` is its server's: by it the next server finds one that is left."""
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
         self._line: socket.socket | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._replaced: list[asyncio.subprocess.Process] = []
+        """Earlier ones, which stay until the last of their guards has ended."""
         self._opening = asyncio.Lock()
         self._closed = False
         self._kept: set[SupervisedProcess] = set()
@@ -175,10 +178,15 @@ class Supervisor:
                 fence.file_size if fence else 0,
             ]
         ).encode()
+
+        def lost() -> None:
+            self._continue()  # it has the orphans of that guard now
+            on_lost()
+
         for _ in range(_ATTEMPTS):
             line = await self._open()
             try:
-                kept = SupervisedProcess(_hand_over(line, plan, output, fence.fd if fence else None), on_lost)
+                kept = SupervisedProcess(_hand_over(line, plan, output, fence.fd if fence else None), lost)
             except NoSupervisor:
                 self._lose(line)
                 continue
@@ -198,8 +206,7 @@ class Supervisor:
             if self._line is not None:
                 self._lose(self._line)
         await asyncio.gather(*(kept.end() for kept in self._kept))
-        if self._process is not None:
-            await _ended(self._process)
+        await asyncio.gather(*(_ended(process) for process in self._processes()))
 
     async def _open(self) -> socket.socket:
         async with self._opening:
@@ -207,6 +214,8 @@ class Supervisor:
                 self._lose(self._line)
             if self._line is None:
                 self._line = await self._launch()
+            else:
+                self._continue()  # else it would wait for a guard that nobody forks
             return self._line
 
     async def _launch(self) -> socket.socket:
@@ -215,17 +224,18 @@ class Supervisor:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
-                self._process = await asyncio.create_subprocess_exec(
+                process = await asyncio.create_subprocess_exec(
                     *_PROGRAM,
                     stdin=theirs.fileno(),
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=asyncio.subprocess.DEVNULL,
-                    env={},
+                    env={supervisor.MARK: self._mark},
                     start_new_session=True,
                 )
             except OSError:
                 ours.close()
                 raise NoSupervisor from None
+        self._replaced, self._process = self._processes(), process
         ours.setblocking(False)  # one that takes nothing any more must not hold up the server
         return ours
 
@@ -234,6 +244,18 @@ class Supervisor:
         line.close()
         if self._line is line:
             self._line = None
+        self._continue()
+
+    def _continue(self) -> None:
+        """A command may have stopped it."""
+        for process in self._processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGCONT)  # `send_signal` would take its exit code from who waits for it
+
+    def _processes(self) -> list[asyncio.subprocess.Process]:
+        """Those that have not ended."""
+        every = [*self._replaced, *([self._process] if self._process is not None else [])]
+        return [process for process in every if process.returncode is None]
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
