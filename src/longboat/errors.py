@@ -17,6 +17,7 @@ LongboatError
 │   ├── QuestionNotFound
 │   ├── JobNotFound
 │   ├── ChangeNotFound
+│   ├── RevertNotFound        nothing of this id was undone, or its turn was undone as a whole
 │   ├── ProviderNotFound
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
@@ -31,6 +32,7 @@ LongboatError
 │   ├── NothingToUndo
 │   ├── UndoConflict          someone else has changed the file since
 │   ├── RevertConflict        the change that was to be undone is another one by now
+│   ├── RedoConflict          what was undone in a file no longer fits into it, or was redone already
 │   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
 │   ├── NoLoginPending        no MCP server is waiting for this login
 │   └── ServerBusy            asked to stop only if idle, but the server is busy
@@ -162,6 +164,16 @@ class ChangeNotFound(NotFound):
         super().__init__(f"This session has no current changes to {path!r}. GET …/changes lists the changed files.")
 
 
+class RevertNotFound(NotFound):
+    code = "revert_not_found"
+
+    def __init__(self, revert_id: str) -> None:
+        super().__init__(
+            f"There is nothing to redo under {revert_id!r}: no such undo, or the whole turn was undone. "
+            "GET …/changes lists what you can redo."
+        )
+
+
 class ProviderNotFound(NotFound):
     code = "provider_not_found"
 
@@ -248,6 +260,10 @@ class UndoConflict(Conflict):
 
 class RevertConflict(Conflict):
     code = "revert_conflict"
+
+
+class RedoConflict(Conflict):
+    code = "redo_conflict"
 
 
 class SessionDamaged(Conflict):

@@ -10,39 +10,17 @@ import pytest
 from checks import check_requests
 from crash import crashed
 from other_processes import wait_until_replacing
+from reviews import FILES, LINES, TWO, WITH_TWENTY, WITH_TWO, changed, edit, revert, told
 from running_app import launch
-from scenario import Parts, Scene, call, open_scenario
+from scenario import Parts, call, open_scenario
 
 from longboat.errors import BadInput, ChangeNotFound, RevertConflict, SessionBusy, UndoConflict
 from longboat.testing import Gate, Pause, Say, ScriptedModel
 from longboat.tools.files.file_io import REPLACING
 from longboat.wire.events import Change
-from longboat.wire.models import Role, TextPart
+from longboat.wire.models import Role
 from longboat.wire.requests import CreateSession, Revert
-from longboat.wire.review import ChangedFile, Reverted
-
-LINES = "".join(f"{number}\n" for number in range(30))
-FILES = {"a.txt": LINES, "b.txt": "one\n"}
-
-
-def edit(name: str, *changes: tuple[str, str]) -> list[Any]:
-    edits = [{"old_text": f"{old}\n", "new_text": f"{new}\n"} for old, new in changes]
-    return [call("view", path=name), call("multiedit", path=name, edits=edits)]
-
-
-TWO = edit("a.txt", ("\n3", "\nthree"), ("\n20", "\ntwenty"))
-WITH_TWO = LINES.replace("\n3\n", "\nthree\n").replace("\n20\n", "\ntwenty\n")
-WITH_TWENTY = LINES.replace("\n20\n", "\ntwenty\n")
-
-
-async def changed(scene: Scene, **more: Any) -> tuple[ChangedFile, ...]:
-    return (await scene.workspace.review.changes(session_id=scene.running.session_id, run_id=None, **more)).items
-
-
-async def revert(scene: Scene, path: str, hunks: tuple[int, ...] | None = None, by: str | None = "vera") -> Reverted:
-    (file,) = await changed(scene, path=path)
-    wanted = Revert(path=path, digest=file.digest, hunks=hunks, client_id=by)
-    return await scene.workspace.revert(scene.running.session_id, wanted)
+from longboat.wire.review import ChangedFile
 
 
 async def test_a_file_that_was_edited_often_is_one_row_also_if_somebody_else_edited_it_in_between(
@@ -100,12 +78,6 @@ async def test_a_hunk_is_undone_by_a_person_recorded_announced_and_told_with_the
         prompts = [message for message in await scene.running.messages() if message.role is Role.USER]
         assert [len(message.parts) for message in prompts] == [1, 1, 1]
         check_requests(scene.model.requests)
-
-
-def told(scene: Scene) -> list[list[str]]:
-    """The texts of each user message in the newest request."""
-    messages = [message for message in scene.model.requests[-1].messages if message.role is Role.USER]
-    return [[part.text for part in message.parts if isinstance(part, TextPart)] for message in messages]
 
 
 async def test_a_note_outlives_an_undo_of_the_turn_that_it_was_told_to(tmp_path: Path) -> None:

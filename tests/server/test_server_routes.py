@@ -41,6 +41,7 @@ ROUTES = {
     f"POST {_W}/sessions/{{session_id}}/undo",
     f"POST {_W}/sessions/{{session_id}}/redo",
     f"POST {_W}/sessions/{{session_id}}/revert",
+    f"POST {_W}/sessions/{{session_id}}/reverts/{{revert_id}}/redo",
     f"POST {_W}/sessions/import",
     *(f"POST {_W}/sessions/{{session_id}}/{what}" for what in ("fork", "summarize")),
     f"GET {_W}/sessions/{{session_id}}/export",

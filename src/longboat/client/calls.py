@@ -400,6 +400,14 @@ def revert(workspace_id: str, session_id: str, request: requests.Revert) -> Call
     return Call(method="POST", path=path, answer=review.Reverted, body=_encode(request), repeatable=False)
 
 
+def redo_revert(
+    workspace_id: str, session_id: str, revert_id: str, request: requests.RedoRevert
+) -> Call[review.Reverted]:
+    """Redo what was undone in a file."""
+    path = _in(workspace_id, "sessions", session_id, "reverts", revert_id, "redo")
+    return Call(method="POST", path=path, answer=review.Reverted, body=_encode(request), repeatable=False)
+
+
 def fork_session(workspace_id: str, session_id: str, message_id: str | None = None) -> Call[models.Session]:
     """A new session with the same transcript, up to a message or all that is finished."""
     body = _encode(requests.ForkSession(message_id=message_id))

@@ -190,6 +190,12 @@ def revert(
     return calls.revert(workspace_id, session_id, request)
 
 
+def redo_revert(client_id: str, workspace_id: str, session_id: str, revert_id: str) -> Call[review.Reverted]:
+    """Redo what was undone in a file. `revert` returns the `revert_id`, and `changes` lists those that can be redone.
+    If it no longer fits into the file, this raises RedoConflict."""
+    return calls.redo_revert(workspace_id, session_id, revert_id, requests.RedoRevert(client_id=client_id))
+
+
 def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
     """Cancel everything accepted so far in the session."""
     return calls.cancel_session(workspace_id, session_id, client_id)

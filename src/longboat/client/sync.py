@@ -281,6 +281,7 @@ class SyncClient:
     undo = asked(calls.undo)
     redo = asked(calls.redo)
     revert = asked_by_name(methods.revert)
+    redo_revert = asked_by_name(methods.redo_revert)
 
     submit = asked_by_name(methods.submit)
     shell = asked_by_name(methods.shell)

@@ -27,6 +27,11 @@ GO_ON = "\n\nThe request you are working on:\n\n"
 
 PLAN = "\n\nThe plan so far:\n\n"
 
+REDONE = (
+    "[Note: the user has redone file changes of yours that they had undone: {}. Those parts are in the files again; "
+    "view a file again before you edit it.]"
+)
+
 REVERTED = (
     "[Note: the user has undone some of your file changes since: {}. Leave those parts as they are now unless you are "
     "asked to change them again, and view a file again before you edit it.]"

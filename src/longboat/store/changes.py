@@ -391,9 +391,9 @@ def copy_reads(session_id: str, origin_id: str) -> Write:
     return Write("reads_copy", {"session_id": session_id, "origin": origin_id})
 
 
-def expect_change(change: FileChangeRecord, *, remark: str | None = None) -> Write:
-    """A change that is about to be made; `pending` is its key. `remark`: what the model is told of a person's."""
-    return Write("change_expect", {**msgspec.structs.asdict(change), "remark": remark}, rows=1)
+def expect_change(change: FileChangeRecord) -> Write:
+    """A change that is about to be made; `pending` is its key."""
+    return Write("change_expect", msgspec.structs.asdict(change), rows=1)
 
 
 def change_made(key: str) -> Write:
@@ -405,7 +405,7 @@ def forget_change(key: str) -> Write:
 
 
 def tell_reverts(session_id: str, run_id: str) -> Write:
-    """The prompt of this run tells the model what people undid since the prompt before it."""
+    """The prompt of this run tells the model what people undid and redid since the prompt before it."""
     return Write("reverts_tell", {"session_id": session_id, "run_id": run_id})
 
 

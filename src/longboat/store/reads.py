@@ -201,7 +201,8 @@ class Reads(Protocol):
         ...
 
     async def reverts(self, session_id: str) -> list[RevertRecord]:
-        """What people undid in the session's turns, without turns that are undone themselves, first to last."""
+        """What people undid and redid in the session's turns, without turns that are undone themselves, first to
+        last."""
         ...
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]: ...

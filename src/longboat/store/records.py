@@ -119,18 +119,27 @@ class FileChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     pending: str | None
     """The key of a change that may not have been made; None once it was."""
     author: str | None = None
-    """The person who undid something of the run, "" for one without a name; None: the run changed the file."""
+    """The person who undid something of the run, or redid it, "" for one without a name; None: the run changed the
+    file."""
+    remark: str | None = None
+    """How much a person undid or redid."""
+    revert_id: str | None = None
+    """Names what a person undid."""
+    redoes: str | None = None
+    """The `revert_id` of what a person redid."""
     imported: bool = False
     """It came with an imported session: the file of this name here is not the one that was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevertRecord:
-    """What a person undid in a file of a session."""
+    """What a person undid in a file of a session, or redid."""
 
     path: str
-    author: str
     remark: str
+    revert_id: str
+    is_redo: bool
+    """Whether this redid what `revert_id` names."""
     told_run: str | None
     """The run whose prompt told the model; None if none has."""
 
@@ -143,7 +152,7 @@ class TurnRecord:
     first_seq: int
     changes: tuple[FileChangeRecord, ...]
     reverts: tuple[FileChangeRecord, ...] = ()
-    """What people undid in the session's files since the first of its changes, in order."""
+    """What people undid and redid in the session's files since the first of its changes, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

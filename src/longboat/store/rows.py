@@ -220,17 +220,23 @@ def change_from_row(row: Row) -> FileChangeRecord:
         raise TypeError("contents that are not bytes")
     if any(not isinstance(fields[name], str) for name in ("session_id", "run_id", "path")):
         raise TypeError("names that are not text")
-    if not isinstance(fields["author"], str | None):
-        raise TypeError("an author that is not text")
+    if any(not isinstance(fields[name], str | None) for name in ("author", "remark", "revert_id", "redoes")):
+        raise TypeError("an author, a remark or an id that is not text")
     return FileChangeRecord(**fields | {"imported": bool(row["imported"])})
 
 
 @_damage_costs_the_session("undone change of", "path")
 def revert_from_row(row: Row) -> RevertRecord:
-    if any(not isinstance(row[name], str) for name in ("path", "author")):
+    is_redo = row["redoes"] is not None
+    revert_id = row["redoes" if is_redo else "revert_id"]
+    if any(not isinstance(name, str) for name in (row["path"], revert_id)):
         raise TypeError("names that are not text")
     return RevertRecord(
-        path=row["path"], author=row["author"], remark=str(row["remark"] or ""), told_run=row["told_run"]
+        path=row["path"],
+        remark=str(row["remark"] or ""),
+        revert_id=revert_id,
+        is_redo=is_redo,
+        told_run=row["told_run"],
     )
 
 

@@ -50,7 +50,7 @@ EVENTS: dict[str, EventSpec] = {
         asks.QuestionNotification, (Change.UPDATED,), "A question was answered, or withdrawn with its run."
     ),
     "file": EventSpec(
-        workshop.FileChange, _ANY, "A turn, an undo, a redo or a person who undid something changed a file."
+        workshop.FileChange, _ANY, "A turn, an undo, a redo or a person who undid or redid something changed a file."
     ),
     "todo": EventSpec(workshop.Todos, (Change.UPDATED,), "The whole plan of a session."),
     "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A background command started or ended."),

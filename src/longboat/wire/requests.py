@@ -112,6 +112,12 @@ class Revert(_Request, frozen=True, kw_only=True):
     client_id: OwnId | None = None
 
 
+class RedoRevert(_Request, frozen=True, kw_only=True):
+    """Redo what a person undid in a file."""
+
+    client_id: OwnId | None = None
+
+
 class EditRun(_Request, frozen=True, kw_only=True):
     prompt: str | None = None
     delivery: Delivery | None = None

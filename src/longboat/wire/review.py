@@ -16,7 +16,7 @@ class ChangedFile(Shape, frozen=True, kw_only=True):
     by: tuple[str, ...] = ()
     """Whose prompts these were."""
     undone_by: tuple[str, ...] = ()
-    """Who undid part of the changes."""
+    """Who undid part of the changes and has not redone it."""
     others: bool = False
     """Someone else changed the file, too."""
     hunks: int = 0
@@ -30,20 +30,34 @@ class ChangedFile(Shape, frozen=True, kw_only=True):
     elsewhere or the path no longer leads to a regular file."""
 
 
+class UndoneChange(Shape, frozen=True, kw_only=True):
+    """What a person undid in a file and can redo."""
+
+    revert_id: str
+    path: str
+    what: str
+    """Such as `1 of 2 hunks`, or `all changes`."""
+    by: str
+    """Who undid it; empty if they gave no name."""
+
+
 class ChangesPage(Shape, frozen=True, kw_only=True):
     items: tuple[ChangedFile, ...]
     """One for each file, in the order in which they were first changed."""
     complete: bool
     """False if there are more files."""
+    undone: tuple[UndoneChange, ...] = ()
+    """Of a session: what people undid in these files and can redo as the files are now, newest first, at most 20."""
 
 
 class Reverted(Shape, frozen=True, kw_only=True):
-    """A file in which a person undid something."""
+    """A file in which a person undid something, or redid it."""
 
     path: str
     run_id: str
+    revert_id: str
+    """Names what was undone: pass it to redo it."""
     additions: int
-    """Lines that came back."""
     deletions: int
     file: ChangedFile | None
     """What is left of the changes to it; null if nothing is left."""

@@ -47,7 +47,7 @@ class Todos(Shape, frozen=True, kw_only=True):
 
 
 class FileChange(Shape, frozen=True, kw_only=True):
-    """A file that a turn changed, that undo or redo restored, or in which a person undid something."""
+    """A file that a turn changed, that undo or redo restored, or in which a person undid or redid something."""
 
     session_id: str
     run_id: str
@@ -55,7 +55,8 @@ class FileChange(Shape, frozen=True, kw_only=True):
     additions: int
     deletions: int
     by: str | None = None
-    """The person who undid something of the run's change; empty if they gave no name; null if it was no person."""
+    """The person who undid or redid something of the run's change; empty if they gave no name; null if it was no
+    person."""
 
 
 class ConfigChanged(Shape, frozen=True, kw_only=True):

@@ -109,6 +109,9 @@ class SessionActor:
     async def revert(self, wanted: Revert) -> Reverted:
         return await self._mailbox.do(lambda: self._revert(wanted))
 
+    async def redo_revert(self, revert_id: str, client_id: str | None) -> Reverted:
+        return await self._mailbox.do(lambda: self._redo_revert(revert_id, client_id))
+
     def leave(self) -> None:
         """Asked for at once, so that no end of a turn comes before it."""
         self._mailbox.post(lambda: self._loop.apply(Leave()))
@@ -232,6 +235,10 @@ class SessionActor:
     async def _revert(self, wanted: Revert) -> Reverted:
         self._check_quiet()
         return await self._services.review.revert(self.live.row.id, wanted)
+
+    async def _redo_revert(self, revert_id: str, client_id: str | None) -> Reverted:
+        self._check_quiet()
+        return await self._services.review.redo(self.live.row.id, revert_id, client_id)
 
     def _check_quiet(self) -> None:
         if self.live.state.seqs:

@@ -56,10 +56,9 @@ class FileHistory:
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[expect_change(change)]))
         return key
 
-    async def expect_revert(self, change: FileChangeRecord, remark: str) -> None:
+    async def expect_revert(self, change: FileChangeRecord) -> None:
         """The same for a change by a person."""
-        write = expect_change(change, remark=remark)
-        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))
+        await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[expect_change(change)]))
 
     async def forget_change(self, key: str) -> None:
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[forget_change(key)]))

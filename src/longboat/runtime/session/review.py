@@ -1,20 +1,32 @@
-"""The changes of a session as they stand now, file by file, and what a person undoes of them.
+"""The changes of a session as they stand now, file by file, and what a person undoes of them and redoes.
 
-Owns the comparison of the recorded changes with the files, and the note that tells the model what was undone. An undo
-by a person is a change like any other: recorded before it is made, and nothing is taken out of the transcript. Must not
-be asked to undo anything while the session is busy.
+Owns the comparison of the recorded changes with the files, and the notes that tell the model what was undone and
+redone. Both are changes like any other: recorded before they are made, and nothing is taken out of the transcript. Must
+not be asked to undo or redo anything while the session is busy.
 """
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from longboat.core.prompts import REVERTED
-from longboat.errors import BadInput, ChangeNotFound, RevertConflict, RunNotFound, SessionNotFound
+import msgspec
+
+from longboat.core.prompts import REDONE, REVERTED
+from longboat.errors import (
+    BadInput,
+    ChangeNotFound,
+    Conflict,
+    RedoConflict,
+    RevertConflict,
+    RevertNotFound,
+    RunNotFound,
+    SessionNotFound,
+)
 from longboat.runtime.session.file_history import FileHistory
-from longboat.runtime.session.undo import UndoHistory
+from longboat.runtime.session.undo import UndoHistory, without_redone
 from longboat.store.changes import tell_reverts
 from longboat.store.protocol import Store, Unit
 from longboat.store.records import FileChangeRecord, RevertRecord
@@ -26,7 +38,7 @@ from longboat.tools.files.text import NotText, Text, bounded, decode, merge
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id, person
 from longboat.wire.requests import Revert
-from longboat.wire.review import ChangedFile, ChangesPage, Reverted
+from longboat.wire.review import ChangedFile, ChangesPage, Reverted, UndoneChange
 
 MAX_FILES = 2_000
 MAX_DIFF = 200_000
@@ -35,6 +47,8 @@ MAX_DIFF_TEXT = 4_000_000
 """Characters of all diffs of an answer."""
 MAX_NAMED = 20
 """Files that a note names."""
+MAX_UNDONE = 20
+"""What was undone, to be redone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +57,9 @@ class Standing:
 
     path: str
     changes: tuple[FileChangeRecord, ...]
-    """Those of the runs, in order."""
+    """Those of the runs, and those that people redid, in order."""
     reverts: tuple[FileChangeRecord, ...]
+    """Those of people, without what was redone."""
     without: bytes | None
     now: bytes | None
     others: bool
@@ -88,7 +103,10 @@ class Review:
         if found is None:
             raise RunNotFound(run_id) if run_id is not None else SessionNotFound(session_id or "")
         clients = await self._store.reads.run_clients(found[0])
-        return await asyncio.to_thread(self._page, found[1], clients, diffs)
+        page = await asyncio.to_thread(self._page, found[1], clients, diffs)
+        if run_id is not None:
+            return page
+        return msgspec.structs.replace(page, undone=await asyncio.to_thread(self._undone, found[1]))
 
     def _page(self, changes: Sequence[FileChangeRecord], clients: Mapping[str, str], diffs: bool) -> ChangesPage:
         files = _standing(changes)
@@ -121,7 +139,24 @@ class Review:
             digest=file.digest,
         )
 
-    # What a person undoes
+    def _undone(self, changes: Sequence[FileChangeRecord]) -> tuple[UndoneChange, ...]:
+        """What can be redone, newest first. Reads the files."""
+        reverts = [change for change in without_redone(changes) if change.revert_id is not None]
+        newest = reversed(reverts[-MAX_UNDONE:])
+        return tuple(self._undone_change(revert) for revert in newest if _redo(revert) is not None)
+
+    def _undone_change(self, revert: FileChangeRecord) -> UndoneChange:
+        return UndoneChange(
+            revert_id=revert.revert_id or "",
+            path=self._shown_path(revert),
+            what=revert.remark or "",
+            by=person(revert.author or ""),
+        )
+
+    def _shown_path(self, change: FileChangeRecord | RevertRecord) -> str:
+        return printable(self._files.shown(Path(change.path)))
+
+    # What a person undoes and redoes
 
     async def revert(self, session_id: str, wanted: Revert) -> Reverted:
         """Undo a file's change, or some hunks of it. All that others wrote into the file stays."""
@@ -142,32 +177,59 @@ class Review:
             after=then,
             pending=new_id(),
             author=wanted.client_id or "",
+            remark=remark,
+            revert_id=new_id(),
         )
-        await self._make(change, remark, wanted.path)
-        event = await self._files.note_revert(change)
-        page = await self.changes(session_id=session_id, run_id=None, path=wanted.path)
-        return Reverted(
-            path=event.path,
-            run_id=event.run_id,
-            additions=event.additions,
-            deletions=event.deletions,
-            file=next(iter(page.items), None),
-        )
+        return await self._make(change, wanted.path)
 
-    async def _make(self, change: FileChangeRecord, remark: str, shown: str) -> None:
+    async def redo(self, session_id: str, revert_id: str, client_id: str | None) -> Reverted:
+        """Redo what a person undid in a file. All that was written into the file since stays."""
+        await self._undo.settle(session_id)
+        found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=None)
+        changes = found[1] if found else []
+        revert = next((change for change in changes if change.revert_id == revert_id), None)
+        if revert is None:
+            raise RevertNotFound(revert_id)
+        shown = self._shown_path(revert)
+        if again := next((change for change in changes if change.redoes == revert_id), None):
+            raise RedoConflict(f"{person(again.author or '') or 'Someone'} has already redone this in {shown}.")
+        redo = await asyncio.to_thread(_redo, revert)
+        if redo is None:
+            raise _redo_conflict(shown)
+        change = FileChangeRecord(
+            session_id=session_id,
+            run_id=revert.run_id,
+            path=revert.path,
+            before=redo.now,
+            after=redo.then,
+            pending=new_id(),
+            author=client_id or "",
+            remark=revert.remark,
+            redoes=revert_id,
+        )
+        return await self._make(change, shown)
+
+    async def _make(self, change: FileChangeRecord, shown: str) -> Reverted:
         """On record before it is made, as a change by a tool is: a crash in between does not hide it (A4)."""
         assert change.pending is not None
         restore = Restore(path=Path(change.path), now=change.before, then=change.after)
-        await self._files.expect_revert(change, remark)
+        await self._files.expect_revert(change)
         try:
             await asyncio.to_thread(put_back, [restore])
         except (Foreign, OSError) as error:
             await self._files.forget_change(change.pending)
-            if isinstance(error, OSError):
-                why = error.strerror or str(error)
-                raise RevertConflict(f"{shown} cannot be written, so nothing was undone: {why}.") from None
-            raise _conflict(shown) from None
+            raise _refusal(change, shown, error) from None
         await asyncio.to_thread(tidy, [restore], self._files.directory)
+        event = await self._files.note_revert(change)
+        page = await self.changes(session_id=change.session_id, run_id=None, path=change.path)
+        return Reverted(
+            path=event.path,
+            run_id=event.run_id,
+            revert_id=change.revert_id or change.redoes or "",
+            additions=event.additions,
+            deletions=event.deletions,
+            file=next(iter(page.items), None),
+        )
 
     # What the model is told
 
@@ -182,16 +244,34 @@ class Review:
         by_run: dict[str, list[RevertRecord]] = {}
         for each in reverts:
             by_run.setdefault(each.told_run or run_id, []).append(each)
-        return {told_run: self._note(found) for told_run, found in by_run.items()}
+        notes = {told_run: "\n".join(self._notes(found)) for told_run, found in by_run.items()}
+        return {told_run: note for told_run, note in notes.items() if note}
 
-    def _note(self, reverts: Iterable[RevertRecord]) -> str:
-        named = [f"{printable(self._files.shown(Path(each.path)))} ({each.remark})" for each in reverts]
-        more = [f"and {len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
-        return REVERTED.format(", ".join([*named[:MAX_NAMED], *more]))
+    def _notes(self, reverts: Sequence[RevertRecord]) -> Iterator[str]:
+        """In order. What was undone and redone before the model was told of it is not worth a word."""
+        undone = {each.revert_id for each in reverts if not each.is_redo}
+        redone = {each.revert_id for each in reverts if each.is_redo}
+        told = [each for each in reverts if each.revert_id not in undone & redone]
+        for is_redo, found in groupby(told, key=lambda each: each.is_redo):
+            named = [f"{self._shown_path(each)} ({each.remark})" for each in found]
+            more = [f"and {len(named) - MAX_NAMED} more"] if len(named) > MAX_NAMED else []
+            yield (REDONE if is_redo else REVERTED).format(", ".join([*named[:MAX_NAMED], *more]))
 
 
 def _conflict(shown: str) -> RevertConflict:
     return RevertConflict(f"{shown} has changed since, so nothing was undone. Review its changes again.")
+
+
+def _redo_conflict(shown: str) -> RedoConflict:
+    return RedoConflict(f"What was undone in {shown} no longer fits: the file has changed since. Nothing was redone.")
+
+
+def _refusal(change: FileChangeRecord, shown: str, error: Foreign | OSError) -> Conflict:
+    is_redo = change.redoes is not None
+    if isinstance(error, OSError):
+        message = f"{shown} cannot be written, so nothing was {'redone' if is_redo else 'undone'}: "
+        return (RedoConflict if is_redo else RevertConflict)(f"{message}{error.strerror or error}.")
+    return _redo_conflict(shown) if is_redo else _conflict(shown)
 
 
 def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
@@ -204,24 +284,30 @@ def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
 
 
 def _file_now(path: str, found: Sequence[FileChangeRecord]) -> Standing | None:
-    ours = tuple(change for change in found if change.author is None and not change.imported)
+    ours = tuple(change for change in found if not change.imported and (change.author is None or change.redoes))
     if not ours:  # made elsewhere: the file here has nothing to do with it
         return _as_recorded(path, tuple(change for change in found if change.author is None))
     try:
-        now = content_of(Path(path), limit=MAX_BYTES)
+        now = _content_now(path)
     except Foreign:
-        return _as_recorded(path, ours)
-    if now is not None and len(now) > MAX_BYTES:
         return _as_recorded(path, ours)
     return Standing(
         path=path,
         changes=ours,
-        reverts=tuple(change for change in found if change.author is not None),
+        reverts=tuple(change for change in without_redone(found) if change.revert_id is not None),
         without=_without(ours, now),
         now=now,
         others=_is_broken([change for change in found if not change.imported], now),
         is_ours=True,
     )
+
+
+def _content_now(path: str) -> bytes | None:
+    """Raises Foreign also for what is too large to be compared."""
+    now = content_of(Path(path), limit=MAX_BYTES)
+    if now is not None and len(now) > MAX_BYTES:
+        raise Foreign(Path(path))
+    return now
 
 
 def _as_recorded(path: str, changes: tuple[FileChangeRecord, ...]) -> Standing | None:
@@ -291,3 +377,15 @@ def _undone(file: Standing, chosen: tuple[int, ...] | None) -> tuple[bytes | Non
     except UnicodeEncodeError:
         message = "The file's encoding has changed, so its hunks cannot be undone one by one. Undo the whole file."
         raise BadInput(message, code="bad_hunk") from None
+
+
+def _redo(revert: FileChangeRecord) -> Restore | None:
+    """How the file gets back what was undone in it. None if that does not fit any more, or is there already: then the
+    merge depends on whose lines win, or changes nothing. Reads the file."""
+    try:
+        now = _content_now(revert.path)
+    except Foreign:
+        return None
+    then = merge(revert.after, now, revert.before, prefer_ours=True)
+    fits = then == merge(revert.after, now, revert.before, prefer_ours=False)
+    return Restore(path=Path(revert.path), now=now, then=then) if fits and then != now else None

@@ -1,8 +1,8 @@
 """Undo and redo (A4): a turn's own file changes are reverted, and its messages leave the transcript or return.
 
 Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing is
-changed, and the error names the file. What people undid of the session's changes (`review.py`) stays undone. Must not
-be called while the session is busy.
+changed, and the error names the file. What people undid of the session's changes (`review.py`) stays undone, unless
+they redid it. Must not be called while the session is busy.
 """
 
 import asyncio
@@ -147,15 +147,22 @@ def _is_made(change: FileChangeRecord) -> bool:
 def _turnabout(turn: TurnRecord, *, back: bool) -> TurnReversal:
     """The net change of each file in the turn. Broken if someone else changed the file in between."""
     stretches = stretches_by_path((change.path, change.before, change.after) for change in turn.changes)
+    lasting = without_redone(turn.reverts)
     files = []
     for path, (each, *more) in stretches.items():
-        reverts = [change for change in turn.reverts if change.path == path]
+        reverts = [change for change in lasting if change.path == path]
         with_turn, without_turn = _replay(each.after, reverts), _replay(each.before, reverts)
         now, then = (with_turn, without_turn) if back else (without_turn, with_turn)
         if not more and now != then:
             files.append(Restore(path=Path(path), now=now, then=then))
     broken = tuple(Path(path) for path, found in stretches.items() if len(found) > 1)
     return TurnReversal(messages=turn.messages, files=tuple(files), broken=broken)
+
+
+def without_redone(changes: Sequence[FileChangeRecord]) -> list[FileChangeRecord]:
+    """The changes without what people undid and then redid: together that is nothing."""
+    pairs = {change.redoes for change in changes} & {change.revert_id for change in changes} - {None}
+    return [change for change in changes if pairs.isdisjoint((change.revert_id, change.redoes))]
 
 
 def _replay(content: bytes | None, reverts: Sequence[FileChangeRecord]) -> bytes | None:

@@ -279,6 +279,10 @@ class Workspace:
         with self._staying():
             return await (await self.sessions.get(session_id)).revert(wanted)
 
+    async def redo_revert(self, session_id: str, revert_id: str, client_id: str | None) -> Reverted:
+        with self._staying():
+            return await (await self.sessions.get(session_id)).redo_revert(revert_id, client_id)
+
     async def messages(
         self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
     ) -> MessagePage:

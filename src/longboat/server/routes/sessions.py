@@ -8,7 +8,7 @@ from litestar.params import FromPath, QueryParameter
 from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, read_body, takes, workspace_of
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
-from longboat.wire.requests import CreateSession, Revert, RunShell, UpdateSession
+from longboat.wire.requests import CreateSession, RedoRevert, Revert, RunShell, UpdateSession
 from longboat.wire.review import Reverted
 from longboat.wire.workshop import Todos, Undone
 
@@ -126,6 +126,15 @@ async def revert_change(request: HttpRequest, session_id: FromPath[str]) -> Reve
     return await (await workspace_of(request)).revert(session_id, wanted)
 
 
+@post(ONE + "/reverts/{revert_id:str}/redo", status_code=200, opt=takes(RedoRevert, also=(409,), optional=True))
+async def redo_revert(request: HttpRequest, session_id: FromPath[str], revert_id: FromPath[str]) -> Reverted:
+    """Redo what a person undid in a file, as a person: a change like the undo itself. What was written into the file
+    since stays. If what was undone no longer fits into the file, or someone has redone it, nothing is changed: 409
+    `redo_conflict`."""
+    wanted = await read_body(request, RedoRevert)
+    return await (await workspace_of(request)).redo_revert(session_id, revert_id, wanted.client_id)
+
+
 HANDLERS = [
     list_sessions,
     create_session,
@@ -138,4 +147,5 @@ HANDLERS = [
     undo_turn,
     redo_turn,
     revert_change,
+    redo_revert,
 ]

@@ -402,8 +402,8 @@ SELECT digest FROM reads WHERE session_id = :session_id AND path = :path;
 
 -- name: change_expect
 -- A file change of a turn, or of a person, that is about to be made.
-INSERT INTO file_changes (session_id, run_id, path, before, after, pending, author, remark)
-VALUES (:session_id, :run_id, :path, :before, :after, :pending, :author, :remark);
+INSERT INTO file_changes (session_id, run_id, path, before, after, pending, author, remark, revert_id, redoes)
+VALUES (:session_id, :run_id, :path, :before, :after, :pending, :author, :remark, :revert_id, :redoes);
 
 -- name: change_made
 -- A file change that was expected is made.
@@ -415,18 +415,20 @@ DELETE FROM file_changes WHERE pending = :pending;
 
 -- name: changes_of_run
 -- The file changes that a run made here, first to last.
-SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending, author, remark, revert_id, redoes, imported
+FROM file_changes
 WHERE session_id = :session_id AND run_id = :run_id AND imported = 0 AND pending IS NULL AND author IS NULL
 ORDER BY change_id;
 
 -- name: changes_by_people
 -- The changes that people made to a session's files after a change, first to last.
-SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending, author, remark, revert_id, redoes, imported
+FROM file_changes
 WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND change_id > :after ORDER BY change_id;
 
 -- name: reverts_of
--- What people undid of the turns that stand, first to last, and the run whose prompt told the model, if that stands.
-SELECT session_id, path, author, remark, CASE WHEN told_run IN (
+-- What people undid and redid of the turns that stand, and the run whose prompt told the model, if that stands.
+SELECT session_id, path, remark, revert_id, redoes, CASE WHEN told_run IN (
     SELECT run_id FROM messages WHERE session_id = :session_id AND undone = 0) THEN told_run END AS told_run
 FROM file_changes
 WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND EXISTS (
@@ -437,14 +439,15 @@ WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND EX
 ORDER BY change_id;
 
 -- name: reverts_tell
--- A run's prompt tells the model what people undid and no other prompt told.
+-- A run's prompt tells the model what people undid or redid and no other prompt told.
 UPDATE file_changes SET told_run = :run_id
 WHERE session_id = :session_id AND author IS NOT NULL AND pending IS NULL AND (told_run IS NULL OR told_run NOT IN (
     SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0));
 
 -- name: changes_unsettled
 -- All changes of those files of which one was expected and never spoken of again, first to last.
-SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending, author, remark, revert_id, redoes, imported
+FROM file_changes
 WHERE session_id = :session_id AND imported = 0 AND path IN (
     SELECT expected.path FROM file_changes AS expected
     WHERE expected.session_id = :session_id AND expected.pending IS NOT NULL)
@@ -525,7 +528,8 @@ DELETE FROM messages WHERE session_id = :session_id AND undone != 0;
 
 -- name: changes_standing
 -- The file changes of a session, or of one run of it, first to last; without those that were undone.
-SELECT change_id, session_id, run_id, path, before, after, pending, author, imported FROM file_changes
+SELECT change_id, session_id, run_id, path, before, after, pending, author, remark, revert_id, redoes, imported
+FROM file_changes
 WHERE session_id = :session_id AND pending IS NULL AND (:run_id IS NULL OR run_id = :run_id)
 AND (:path IS NULL OR path = :path) AND run_id IN (
     SELECT messages.run_id FROM messages WHERE messages.session_id = :session_id AND messages.undone = 0)
