@@ -44,7 +44,8 @@ LongboatError
 │   ├── ServerLeaving
 │   ├── StoreUnavailable      the disk is full, locked or read-only; nothing was partly accepted
 │   │   ├── DataDirGone       the data directory was deleted or replaced while the server was running
-│   │   └── StoreDamaged      the database file is damaged
+│   │   ├── StoreDamaged      the database file is damaged
+│   │   └── StoreLost         another server uses the database now, or it lost its last writes
 │   └── CancelNotDurable      the run was stopped, but the cancel is not saved yet
 ├── DataDirError              the server cannot use this data directory
 ├── ListenError               the server cannot listen on this address or socket
@@ -350,6 +351,13 @@ class StoreDamaged(StoreUnavailable):
             f"The database is damaged: {detail}. `longboat store check` shows what is affected; "
             "`longboat store restore` puts a backup in its place."
         )
+
+
+class StoreLost(StoreUnavailable):
+    code = "store_lost"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"This server can no longer use its database: {why}. Stop the server and start it again.")
 
 
 class CancelNotDurable(Unavailable):

@@ -266,7 +266,7 @@ async def test_d7_a_server_that_stops_before_the_cancel_could_be_written_does_no
 async def test_d7_a_store_that_fails_and_recovers_is_in_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, logger="longboat.store.sqlite.store")
+    caplog.set_level(logging.WARNING, logger="longboat.store.publishing")
     async with launch(tmp_path, ScriptedModel.echo()) as running:
         with locked_store(running):
             for _ in range(3):
@@ -274,7 +274,7 @@ async def test_d7_a_store_that_fails_and_recovers_is_in_the_log(
                     await running.submit("refused", "r1")
         await running.submit("hello", "r1")
         await running.completed("r1")
-    said = [record.getMessage() for record in caplog.records if record.name == "longboat.store.sqlite.store"]
+    said = [record.getMessage() for record in caplog.records if record.name == "longboat.store.publishing"]
     assert len(said) == 2
     assert "cannot be written: database is locked" in said[0]
     assert "can be written again" in said[1]

@@ -17,7 +17,8 @@ from longboat.errors import DataDirError, ServerLeaving, StoreUnavailable
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
 from longboat.store.protocol import Entry, UniqueViolated, Unit
-from longboat.store.sqlite.store import SqliteStore, _Pending, open_sqlite
+from longboat.store.publishing import PendingUnit
+from longboat.store.sqlite.store import SqliteStore, open_sqlite
 from longboat.testing import Gate, Hang, Pause, Say, ScriptedModel
 from longboat.wire.models import Outcome, RunState
 
@@ -184,7 +185,7 @@ async def test_a_start_waits_for_a_store_that_is_locked_for_a_while(
     lock = locked(place / "data" / STORE_NAME)
     refusals: list[Exception] = []
 
-    def note(store: SqliteStore, batch: Sequence[_Pending]) -> None:
+    def note(store: SqliteStore, batch: Sequence[PendingUnit]) -> None:
         settle(store, batch)
         refusals.extend(pending.error for pending in batch if pending.error is not None)
         if len(refusals) == 2:

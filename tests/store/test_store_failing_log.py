@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from longboat.store.sqlite.store import FLAPPING_S, REPEAT_S, FailureLog
+from longboat.store.publishing import FLAPPING_S, REPEAT_S, FailureLog
 
 
 class Clock:

@@ -3,10 +3,10 @@
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from longboat.store.changes import insert_run
 from longboat.store.datadir import STORE_NAME
@@ -17,13 +17,21 @@ from longboat.wire.events import Change, encode_body
 from longboat.wire.models import ClientInfo, Delivery, Outcome, Run, RunComplete, RunState
 from longboat.wire.requests import Approve
 
+T = TypeVar("T")
+
 AT = "2026-01-01T00:00:00.000000Z"
+
+
+class ReadableStore(Store, Protocol):
+    """A store whose rows can be looked at."""
+
+    async def read(self, query: Callable[[Any], Coroutine[Any, Any, T]], *, replay: bool = False) -> T: ...
 
 
 class Bench:
     """A store with one workspace and one session, and an ear on its log."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: ReadableStore) -> None:
         self.store = store
         self.published: list[Published] = []
         store.listen("w", self.published.extend)
@@ -41,20 +49,32 @@ class Bench:
 
 
 class WriterGate:
-    """Stops the writer thread before its next transaction, and notes every statement that it runs."""
+    """Stops the writer before its next transaction, and notes every statement that it runs."""
 
-    def __init__(self, store: SqliteStore) -> None:
+    def __init__(self, store: Store) -> None:
         self.statements: list[str] = []
         self._open = threading.Event()
         self._reached = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        store._connection.set_trace_callback(self._trace)
+        if isinstance(store, SqliteStore):
+            store._connection.set_trace_callback(self._trace)
+        else:
+            self._execute = store._connection.execute  # type: ignore[attr-defined]
+            setattr(store, "_connection", _Watched(store._connection, self._note))  # type: ignore[attr-defined] # noqa: B010
 
     async def reached(self) -> None:
         await self._reached.wait()
 
     def open(self) -> None:
         self._open.set()
+
+    async def _note(self, statement: str, *args: Any) -> str:
+        """The same for a writer on the loop."""
+        self.statements.append(statement)
+        if statement.startswith("BEGIN"):
+            self._reached.set()
+            await asyncio.to_thread(self._open.wait)
+        return str(await self._execute(statement, *args))
 
     def _trace(self, statement: str) -> None:
         self.statements.append(statement)
@@ -63,9 +83,31 @@ class WriterGate:
             self._open.wait()
 
 
+class _Watched:
+    """A connection whose statements go through `execute`."""
+
+    def __init__(self, connection: Any, execute: Callable[..., Any]) -> None:
+        self._connection = connection
+        self.execute = execute
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def open_store(path: Path, kind: str) -> AbstractAsyncContextManager[ReadableStore]:
+    """The store of a directory; the same directory again is a restart."""
+    if kind == "sqlite":
+        return open_sqlite(path / STORE_NAME)
+    from postgres import database_of
+
+    from longboat.store.postgres.store import open_postgres  # here: most tests need no server
+
+    return open_postgres(database_of(path))
+
+
 @asynccontextmanager
-async def open_bench(path: Path) -> AsyncIterator[Bench]:
-    async with open_sqlite(path / STORE_NAME) as store:
+async def open_bench(path: Path, kind: str = "sqlite") -> AsyncIterator[Bench]:
+    async with open_store(path, kind) as store:
         if not await store.read(lambda reader: reader.fetch("workspaces_all")):
             place = {"workspace_id": "w", "path": "/w", "created_at": AT}
             await store.submit(Unit(workspace_id="w", writes=[Write("workspace_insert", place), new_session("s")]))
@@ -79,6 +121,7 @@ def new_session(session_id: str) -> Write:
         "parent_id": None,
         "parent_call_id": None,
         "title": session_id,
+        "folded_title": session_id,
     }
     return Write("session_insert", params | {"created_at": AT, "updated_at": AT}, rows=1)
 
@@ -135,8 +178,7 @@ def locked(file: Path) -> Iterator[None]:
 def heard(store: Store, found: Callable[[Unit, Exception | None], bool]) -> asyncio.Event:
     """Set once the store has answered such a unit. Look only: nothing is changed."""
     event = asyncio.Event()
-    assert isinstance(store, SqliteStore)
-    settle = store.settle
+    settle = store.settle  # type: ignore[attr-defined]
 
     def look(batch: Sequence[Any]) -> None:
         settle(batch)

@@ -6,6 +6,7 @@ Also the ways to make the real store fail.
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from unittest.mock import patch
 
 from running_app import RunningApp
@@ -109,9 +110,19 @@ def _run_of(event: Event) -> str | None:
     return getattr(event.payload, "run_id", None)
 
 
+def _postgres() -> ModuleType:
+    import postgres  # here: most tests need no server
+
+    return postgres
+
+
 @contextmanager
 def locked_store(running: RunningApp) -> Iterator[None]:
     """Another process holds the write lock: every commit fails, at once, until this ends. Reads go on."""
+    if running.app.settings.store is not None:
+        with _postgres().locked_database(running.app.settings.store):
+            yield
+        return
     intruder = sqlite3.connect(running.app.settings.data_dir / STORE_NAME, isolation_level=None)
     try:
         with patch("longboat.store.sqlite.store.BUSY_TIMEOUT_S", 0):
@@ -124,6 +135,10 @@ def locked_store(running: RunningApp) -> Iterator[None]:
 @contextmanager
 def full_disk(running: RunningApp) -> Iterator[None]:
     """The store cannot grow by one page."""
+    if running.app.settings.store is not None:
+        with _postgres().full_database(running.app.settings.store):
+            yield
+        return
     writer: sqlite3.Connection = running.app._store._connection  # type: ignore[attr-defined]
     ((pages,),) = writer.execute("PRAGMA page_count").fetchall()
     writer.execute(f"PRAGMA max_page_count = {pages}").fetchall()

@@ -40,6 +40,10 @@ async def crashed(running: RunningApp) -> Path:
     await running.workspace.store.submit(Unit(workspace_id="nobody"))  # whatever is on its way is on disk
     place = Path(mkdtemp(dir=running.app.settings.data_dir.parent, prefix="crash-"))
     shutil.copytree(running.app.settings.data_dir, place / "data", ignore=shutil.ignore_patterns("*-shm", "lock"))
+    if running.app.settings.store is not None:
+        from postgres import copy_database  # here: most tests need no server
+
+        await asyncio.to_thread(copy_database, running.app.settings.data_dir, place / "data")
     (place / "project").symlink_to(running.workspace.directory)
     return place
 

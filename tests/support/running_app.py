@@ -189,9 +189,17 @@ def configure(**config: Any) -> None:
     file.write_text(json.dumps(config))
 
 
+TEST_STORE = "TEST_STORE"
+"""Set to `postgres`, servers of the tests keep what they know there."""
+
+
 def settings_in(directory: Path, **changes: Any) -> Settings:
     token = SECRETS["server token"]
     base = Settings(data_dir=directory / "data", runtime_dir=directory / "run", socket=None, token=token)
+    if os.environ.get(TEST_STORE) == "postgres":
+        from postgres import database_of  # here: most tests need no server
+
+        base = replace(base, store=database_of(directory / "data"))
     return replace(base, **changes)
 
 

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 @click.option("--host", help="Also listen on TCP at this address.")
 @click.option("--port", type=click.IntRange(0, 65535), help="TCP port; 0 picks a free one.  [default: 0]")
 @click.option("--data-dir", type=click.Path(file_okay=False), metavar="DIR", help="Data directory.")
+@click.option(
+    "--store",
+    envvar="LONGBOAT_STORE",
+    metavar="URL",
+    help="Keep sessions in this PostgreSQL database instead of the data directory.  [env var: LONGBOAT_STORE]",
+)
 @click.option("--idle-exit", type=click.FloatRange(0), metavar="SECONDS", hidden=True)
 @click.pass_context
 def serve(
@@ -28,6 +34,7 @@ def serve(
     host: str | None,
     port: int | None,
     data_dir: str | None,
+    store: str | None,
     idle_exit: float | None,
 ) -> None:
     """Run a server until Ctrl-C. Other commands do not need this: they start one in the background.
@@ -38,10 +45,13 @@ def serve(
     longboat serve
     longboat serve --host 127.0.0.1 --port 8911
     longboat serve --socket none --host 0.0.0.0 --port 8911 --data-dir /srv/longboat
+    longboat serve --store postgresql://longboat@db.example/longboat
     """
     if port is not None and host is None:
         host = "127.0.0.1"
-    settings = _settings(socket=socket, host=host, port=port or 0, data_dir=data_dir, idle_exit_s=idle_exit)
+    settings = _settings(
+        socket=socket, host=host, port=port or 0, data_dir=data_dir, store=store, idle_exit_s=idle_exit
+    )
     from longboat.server.main import serve as serve_until_told
 
     if idle_exit is not None:
@@ -56,7 +66,13 @@ def serve(
 
 
 def _settings(
-    *, socket: str | None, host: str | None, port: int, data_dir: str | None, idle_exit_s: float | None
+    *,
+    socket: str | None,
+    host: str | None,
+    port: int,
+    data_dir: str | None,
+    store: str | None,
+    idle_exit_s: float | None,
 ) -> "Settings":
     from longboat.config.load import load_user_config
     from longboat.config.settings import Settings
@@ -74,10 +90,17 @@ def _settings(
         host=host,
         port=port,
         token=token_for(data.absolute(), os.environ),
+        store=_checked_store(store),
         idle_exit_s=idle_exit_s,
         server=server,
         heartbeat_s=server.heartbeat_s,
     )
+
+
+def _checked_store(store: str | None) -> str | None:
+    if store and urlsplit(store).scheme not in ("postgresql", "postgres"):
+        raise click.BadParameter("must begin with postgresql://", param_hint="--store")
+    return store or None
 
 
 def _announce(found: "Discovery", settings: "Settings") -> None:

@@ -26,9 +26,9 @@ BESIDE = (
 )
 
 
-@click.group(short_help="Back up, restore and check the database.")
+@click.group(short_help="Back up, restore, check and copy the database.")
 def store() -> None:
-    """Back up, restore and check the database of a server on this machine.
+    """Back up, restore, check and copy the database of a server on this machine.
 
     It holds all sessions, runs, messages and events.
 
@@ -36,6 +36,7 @@ def store() -> None:
     longboat store backup ~/longboat-backup.db
     longboat store check
     longboat store restore ~/longboat-backup.db
+    longboat store copy postgresql://longboat@db.example/longboat
     """
 
 
@@ -115,6 +116,43 @@ def _show_restored(done: "Restored") -> None:
         runs = "1 run was" if unfinished == 1 else f"{unfinished} runs were"
         notice(f"{runs} unfinished in the backup. At the next start, active runs are closed and queued ones run.")
     warn(done.report, "The backup was restored, but")
+
+
+@store.command("copy")
+@click.argument("url")
+@format_option
+@data_dir_option
+def copy_store(url: str, style: str, data_dir: str | None) -> None:
+    """Copy the database to PostgreSQL, for `longboat serve --store URL`. The server must be stopped.
+
+    URL names an empty database; its password can come from PGPASSWORD or ~/.pgpass instead. Every row is compared after
+    it was written. If anything fails, nothing is copied. The database here stays as it is.
+
+    \b
+    longboat stop
+    longboat store copy postgresql://longboat@db.example/longboat
+    longboat serve --store postgresql://longboat@db.example/longboat
+    """
+    import asyncio
+
+    from longboat.store.datadir import STORE_NAME
+    from longboat.store.sqlite.check import database_of
+
+    try:
+        from longboat.store.postgres.copying import copy_sqlite
+    except ModuleNotFoundError as error:
+        raise Failure("Copying to PostgreSQL needs another package.", "pip install 'longboat[postgres]'") from error
+    directory = _chosen(data_dir)
+    database_of(directory)
+    with _progress("Copying") as progress:
+        done = asyncio.run(copy_sqlite(directory, url, progress))
+    if style == "json":
+        json_line(done)
+        return
+    click.echo(f"Copied {sum(done.rows.values()):,} rows from {safe(str(directory / STORE_NAME))} to {done.target}.")
+    click.echo("Every row was compared with its copy.")
+    for table, rows in done.rows.items():
+        click.echo(f"  {table:<20} {rows:>10,}")
 
 
 @store.command("check")

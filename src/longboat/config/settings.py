@@ -269,6 +269,8 @@ class Settings:
     host: str | None = None
     port: int = 0
     token: str
+    store: str | None = None
+    """The address of a PostgreSQL database; None: SQLite in the data directory."""
     idle_exit_s: float | None = None
     """How long a server started in the background keeps running without a workspace (B3)."""
     server: ServerSection = field(default_factory=ServerSection)

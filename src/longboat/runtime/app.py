@@ -77,7 +77,7 @@ async def open_app(
     stop, hurry = stop or asyncio.Event(), hurry or asyncio.Event()
     with hold_data_dir(settings.data_dir):
         async with (
-            _unless(stop, open_sqlite(settings.data_dir / STORE_NAME)) as store,
+            _unless(stop, _open_store(settings)) as store,
             ModelPool(settings.data_dir, source=models) as pool,
             _open_traces(traces, settings) as open_traces,
             Tasks() as tasks,
@@ -92,6 +92,18 @@ async def open_app(
             finally:
                 await app.leave(drain_s=0, hurry=asyncio.Event())
                 app.close()
+
+
+def _open_store(settings: Settings) -> AbstractAsyncContextManager[Store]:
+    if settings.store is None:
+        return open_sqlite(settings.data_dir / STORE_NAME)
+    try:
+        from longboat.store.postgres.store import open_postgres  # here: only who needs it pays for it
+    except ModuleNotFoundError as error:
+        raise DataDirError(
+            "A store in PostgreSQL needs another package: pip install 'longboat[postgres]'.", code="postgres_missing"
+        ) from error
+    return open_postgres(settings.store)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ from longboat.store.records import FileChangeRecord, PushSubscription, RequestAn
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import CallOutcome
 from longboat.wire.models import Message, Run, Session, ToolResultPart, Usage
+from longboat.wire.plain import fold_case
 from longboat.wire.workshop import TodoItem
 
 _encode = msgspec.json.Encoder().encode
@@ -55,6 +56,7 @@ def insert_session(session: Session) -> Write:
         "parent_id": session.parent_id,
         "parent_call_id": session.parent_call_id,
         "title": session.title,
+        "folded_title": fold_case(session.title),
         "created_at": session.created_at,
         "updated_at": session.updated_at,
     }
@@ -70,7 +72,9 @@ def touch_session(session_id: str, updated_at: str) -> Write:
 
 
 def retitle_session(session: Session) -> Write:
-    params = {"session_id": session.id, "title": session.title, "updated_at": session.updated_at}
+    folded = fold_case(session.title)
+    now = {"title": session.title, "folded_title": folded, "updated_at": session.updated_at}
+    params = {"session_id": session.id, **now}
     return Write("session_title", params, rows=1)
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -26,57 +26,13 @@ from longboat.backoff import Backoff
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
 from longboat.store.datadir import OpenFiles
 from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
+from longboat.store.publishing import PendingUnit, Publisher, number_frames
 from longboat.store.reading.reads import QueriedReads
 from longboat.store.sqlite.check import check_quickly, is_damage
 from longboat.store.sqlite.migrations import migrate
 from longboat.store.sqlite.queries import SqliteReader, load_queries, text_or_bytes
 from longboat.store.sqlite.search import Search
 from longboat.wire.plain import fold_case
-
-logger = logging.getLogger(__name__)
-
-REPEAT_S = 300.0
-"""While the store fails, seconds between two log lines."""
-FLAPPING_S = 10.0
-"""A store that fails again right after it could be written is not worth a line each time."""
-
-
-class FailureLog:
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._since: float | None = None
-        self._logged_at = float("-inf")
-        self._told = False
-        """The log has a line about the present failure."""
-        self._refused = 0
-
-    def note(self, problem: str | None) -> None:
-        """What became of a unit: `problem` if the store could not be written, None if it could."""
-        if problem is None:
-            self._recovered()
-        else:
-            self._failed(problem)
-
-    def _failed(self, problem: str) -> None:
-        now = self._clock()
-        if self._since is None:
-            self._since = now
-        self._refused += 1
-        if now - self._logged_at >= (REPEAT_S if self._told else FLAPPING_S):
-            self._logged_at, self._told = now, True
-            lasting = now - self._since
-            logger.error("%s Failing for %.0f s; %d writes refused so far.", problem, lasting, self._refused)
-
-    def _recovered(self) -> None:
-        if self._since is None:
-            return
-        if self._told:
-            lasted = self._clock() - self._since
-            logger.warning(
-                "The store can be written again after %.0f s; %d writes were refused.", lasted, self._refused
-            )
-        self._since, self._refused, self._told = None, 0, False
-
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -88,16 +44,6 @@ BUSY = Backoff(base_s=0.01, factor=1.0)
 START_TIMEOUT_S = 10.0
 READERS = 2
 REPLAYERS = 2
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A submitted unit and its result."""
-
-    unit: Unit
-    future: "asyncio.Future[None]"
-    published: list[Published] = field(default_factory=list)
-    error: Exception | None = None
 
 
 @asynccontextmanager
@@ -172,12 +118,9 @@ class SqliteStore:
         self._tell_gone: Callable[[], None] = lambda: None
         self._seqs = count((last_seq[0] if last_seq else 0) + 1)
         self._synchronous = "FULL"
-        self._listeners: dict[str, Listener] = {}
-        self._watcher: Callable[[Unit], None] | None = None
-        self._problem: str | None = None
-        self._failures = FailureLog()
+        self._publisher = Publisher()
         self._closing = threading.Event()
-        self._inbox: SimpleQueue[_Pending | None] = SimpleQueue()
+        self._inbox: SimpleQueue[PendingUnit | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
         self._thread.start()
         # Opened now: later another file might be in the place of this one (D8).
@@ -191,14 +134,14 @@ class SqliteStore:
 
     @property
     def problem(self) -> str | None:
-        return self._gone_error().message if self._is_gone() else self._problem
+        return self._gone_error().message if self._is_gone() else self._publisher.problem
 
     def next_seq(self) -> int:
         return next(self._seqs)
 
     def submit(self, unit: Unit) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = self._loop.create_future()
-        self._inbox.put(_Pending(unit, future))
+        self._inbox.put(PendingUnit(unit, future))
         return future
 
     async def read(self, query: Callable[[SqliteReader], Coroutine[Any, Any, T]], *, replay: bool = False) -> T:
@@ -222,13 +165,10 @@ class SqliteStore:
         self._tell_gone = told
 
     def listen(self, workspace_id: str, listener: Listener | None) -> None:
-        if listener is None:
-            self._listeners.pop(workspace_id, None)
-        else:
-            self._listeners[workspace_id] = listener
+        self._publisher.listen(workspace_id, listener)
 
     def watch(self, watcher: Callable[[Unit], None] | None) -> None:
-        self._watcher = watcher
+        self._publisher.watch(watcher)
 
     async def aclose(self) -> None:
         self._closing.set()
@@ -240,20 +180,10 @@ class SqliteStore:
         self._checker.shutdown()
         self._connection.close()
 
-    def settle(self, batch: Sequence[_Pending]) -> None:
+    def settle(self, batch: Sequence[PendingUnit]) -> None:
         """Publish what was committed and answer its submitters, in the order of the log."""
         self._search.committed()
-        for pending in batch:
-            listener = self._listeners.get(pending.unit.workspace_id)
-            if pending.published and listener is not None:
-                listener(pending.published)
-            if self._watcher is not None and pending.error is None:
-                self._watcher(pending.unit)
-            self._problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
-            if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
-                self._failures.note(self._problem)
-            if not pending.future.cancelled():
-                _answer(pending)
+        self._publisher.settle(batch)
 
     # On a reader thread
 
@@ -294,8 +224,8 @@ class SqliteStore:
             if last:
                 return
 
-    def _take_batch(self) -> tuple[list[_Pending], bool]:
-        batch: list[_Pending] = []
+    def _take_batch(self) -> tuple[list[PendingUnit], bool]:
+        batch: list[PendingUnit] = []
         item = self._inbox.get()
         while item is not None:
             batch.append(item)
@@ -307,7 +237,7 @@ class SqliteStore:
                 return batch, False
         return batch, True
 
-    def _commit(self, batch: Sequence[_Pending]) -> None:
+    def _commit(self, batch: Sequence[PendingUnit]) -> None:
         """Looks for the files before it, so that nothing refused is in a directory that was moved, and after it, so
         that nothing is accepted into one that was deleted meanwhile (D8). Deltas alone promise nothing."""
         durable = any(pending.unit.durable for pending in batch)
@@ -336,19 +266,18 @@ class SqliteStore:
             self._connection.execute(f"PRAGMA synchronous = {mode}")
             self._synchronous = mode
 
-    def _abandon(self, batch: Sequence[_Pending], error: sqlite3.Error) -> None:
+    def _abandon(self, batch: Sequence[PendingUnit], error: sqlite3.Error) -> None:
         if self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
         # Also where a unit had failed by itself: it may have clashed with one that is now undone.
         self._refuse(batch, _unavailable(error))
 
-    def _refuse(self, batch: Sequence[_Pending], error: StoreUnavailable) -> None:
+    def _refuse(self, batch: Sequence[PendingUnit], error: StoreUnavailable) -> None:
         for pending in batch:
-            pending.published.clear()
-            pending.error = error
+            pending.fail(error)
 
-    def _attempt(self, pending: _Pending) -> None:
+    def _attempt(self, pending: PendingUnit) -> None:
         """Run one unit in a savepoint: its failure leaves the others of the batch alone."""
         workspace_id = pending.unit.workspace_id
         number = self._numbers.get(workspace_id, 0)
@@ -356,8 +285,7 @@ class SqliteStore:
         try:
             self._apply(pending)
         except Exception as error:  # whatever it is, it fails this unit and not the writer
-            pending.published.clear()
-            pending.error = _translate(error)
+            pending.fail(_translate(error))
             self._numbers[workspace_id] = number
             if not self._connection.in_transaction:
                 # A full disk makes SQLite roll back the whole transaction: there is nothing left to go on with.
@@ -365,7 +293,7 @@ class SqliteStore:
             self._connection.execute("ROLLBACK TO unit")
         self._connection.execute("RELEASE unit")
 
-    def _apply(self, pending: _Pending) -> None:
+    def _apply(self, pending: PendingUnit) -> None:
         unit = pending.unit
         number = self._numbers.get(unit.workspace_id, 0)
         # Before anything is numbered: an entry that is left out has no number.
@@ -390,25 +318,23 @@ class SqliteStore:
         return changed
 
     def _append(self, workspace_id: str, entry: Entry, first: int) -> Published:
-        prefix = f"id: {workspace_id}/{self.epoch}/"
-        data = b"".join(f"{prefix}{n}\n".encode() + body for n, body in enumerate(entry.bodies, first))
-        last = first + len(entry.bodies) - 1
+        published = number_frames(workspace_id, self.epoch, entry, first)
         self._connection.execute(
             self._queries["event_append"].sql,
             {
                 "workspace_id": workspace_id,
                 "first": first,
-                "last": last,
+                "last": published.last,
                 "epoch": self.epoch,
                 "session_id": entry.session_id,
                 "parent_session_id": entry.parent_session_id,
                 "message_id": entry.message_id,
                 "run_seq": entry.run_seq,
                 "written_s": int(time.time()),
-                "frames": data,
+                "frames": published.data,
             },
         )
-        return Published(first, last, (entry.session_id, entry.parent_session_id), data)
+        return published
 
 
 def _run_to_end(reading: Coroutine[Any, Any, T]) -> T:
@@ -449,13 +375,6 @@ def _connect(path: Path, *, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connec
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     return connection
-
-
-def _answer(pending: _Pending) -> None:
-    if pending.error is None:
-        pending.future.set_result(None)
-    else:
-        pending.future.set_exception(pending.error)
 
 
 def _translate(error: Exception) -> Exception:

@@ -1,0 +1,460 @@
+"""The shared store: PostgreSQL, one connection that writes with group commit, and a pool that reads.
+
+Owns connections, transactions, event numbers and the order of publishing. Must not know what the queries mean.
+
+The writer takes all waiting units and commits them together: one transaction, one fsync. It tries them without
+savepoints; if one fails, it begins again with a savepoint for each. Deltas alone are committed without waiting for the
+disk (`synchronous_commit = off`); the next durable commit brings them there.
+
+One server at a time: the writer holds a lock in the database. If its connection breaks, it comes back by itself. A
+commit whose answer was lost is looked up (`meta.commit`): a unit is never answered before its fate is known.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from longboat.backoff import Backoff
+from longboat.errors import DataDirError, StoreLost, StoreUnavailable
+from longboat.store.postgres.connection import (
+    COMMAND_S,
+    CONNECT_S,
+    PostgresReader,
+    connect,
+    is_lost,
+    load_statements,
+    migrate,
+    prepare,
+    translate_error,
+    unavailable,
+)
+from longboat.store.postgres.search import PostgresSearch
+from longboat.store.protocol import Entry, Listener, Report, Unit, Write, WriteMissed
+from longboat.store.publishing import PendingUnit, Publisher, number_frames
+from longboat.store.queries import Reader
+from longboat.store.reading.reads import QueriedReads
+from longboat.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+MAX_BATCH = 256
+READERS = 8
+REPLAYERS = 4
+"""Connections of the pool that may read the log at the same time: other reads do not wait for them."""
+SEQS = 1000
+"""As many seqs are taken at a time; the sequence of the schema says so too."""
+SERVER_LOCK = 0x626F6174
+LOCK_S = 5.0
+"""How long to wait for the lock of a server that is just ending, or of our own broken connection."""
+RECONNECT = Backoff(base_s=0.1, ceiling_s=2.0)
+CLOSE_S = 3.0
+"""How long a closing store waits for a database that is away."""
+
+
+class _UnitFailed(Exception):
+    """A unit failed by itself: the others of its batch have to be done again without it."""
+
+
+@asynccontextmanager
+async def open_postgres(dsn: str) -> AsyncIterator["PostgresStore"]:
+    """Connect, migrate and begin a new epoch; closing waits for what was submitted."""
+    async with Tasks() as tasks:
+        try:
+            store = PostgresStore(dsn, tasks)
+            await store.open()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+            why = str(error) or type(error).__name__
+            raise DataDirError(
+                f"Cannot open the store {describe_dsn(dsn)}: {why}. Check that PostgreSQL runs and that the address, "
+                "user and password are right.",
+                code="store_unreachable",
+            ) from error
+        try:
+            yield store
+        finally:
+            await store.aclose()
+
+
+def describe_dsn(dsn: str) -> str:
+    """An address without its password."""
+    parts = urlsplit(dsn)
+    _, _, host = parts.netloc.rpartition("@")
+    user = f"{parts.username}@" if parts.username else ""
+    return f"{parts.scheme}://{user}{host}{parts.path}"
+
+
+class PostgresStore:
+    """See `longboat.store.protocol.Store`."""
+
+    def __init__(self, dsn: str, tasks: Tasks) -> None:
+        self.epoch = 0
+        self._dsn = dsn
+        self._tasks = tasks
+        self._statements = load_statements()
+        self._publisher = Publisher()
+        self._numbers: dict[str, int] = {}
+        self._schema = 0
+        self._seqs: deque[range] = deque()
+        self._next_seq = 0
+        self._taking_seqs: asyncio.Task[None] | None = None
+        self._connection: Any = None
+        self._commits = 0
+        """How many transactions were committed, as the database counts them: tells the fate of the last one."""
+        self._lost: StoreLost | None = None
+        self._tell_gone: Callable[[], None] = lambda: None
+        self._waiting: deque[PendingUnit] = deque()
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._writer: asyncio.Task[None] | None = None
+        self._pool: Any = None
+        self._replays = asyncio.Semaphore(REPLAYERS)
+        self._search = PostgresSearch(self._borrow, tasks)
+        self.reads = QueriedReads(self.read, self._search)
+
+    async def open(self) -> None:
+        self._connection = await connect(self._dsn)
+        try:
+            await self._lock(self._connection)
+            self._schema = await migrate(self._connection)
+            self.epoch = await self._connection.fetchval(self._statements["epoch_raise"].sql)
+            self._numbers = await self._read_numbers()
+            self._commits = await self._read_commits()
+            await self._take_seqs()
+            self._pool = await asyncpg.create_pool(
+                self._dsn,
+                min_size=1,
+                max_size=READERS,
+                timeout=CONNECT_S,
+                command_timeout=COMMAND_S,
+                init=prepare,
+                server_settings={"application_name": "longboat", "default_transaction_read_only": "off"},
+            )
+        except BaseException:
+            self._connection.terminate()
+            raise
+        self._writer = self._tasks.spawn(self._write(), name="store writer", awaited=True)
+
+    async def aclose(self) -> None:
+        self._closing = True
+        self._wake.set()
+        if self._writer is not None:
+            await asyncio.wait([self._writer])
+        await self._search.aclose()
+        self._pool.terminate()
+        if self._connection is not None:
+            with suppress(Exception):
+                await self._connection.close(timeout=CLOSE_S)
+
+    def settle(self, batch: Sequence[PendingUnit]) -> None:
+        """Publish what was committed and answer its submitters, in the order of the log."""
+        self._search.committed()
+        self._publisher.settle(batch)
+
+    # For the runtime
+
+    @property
+    def problem(self) -> str | None:
+        return self._lost.message if self._lost is not None else self._publisher.problem
+
+    def next_seq(self) -> int:
+        if not self._seqs:
+            raise StoreUnavailable("The database is slow: no number is left for this prompt. Resend it in a moment.")
+        seq = self._next_seq
+        self._next_seq += 1
+        if self._next_seq == self._seqs[0].stop:
+            self._seqs.popleft()
+            self._next_seq = self._seqs[0].start if self._seqs else 0
+        if len(self._seqs) < 2 and (self._taking_seqs is None or self._taking_seqs.done()):
+            self._taking_seqs = self._tasks.spawn(self._take_seqs(), name="seqs")
+        return seq
+
+    def submit(self, unit: Unit) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(PendingUnit(unit, future))
+        self._wake.set()
+        return future
+
+    def listen(self, workspace_id: str, listener: Listener | None) -> None:
+        self._publisher.listen(workspace_id, listener)
+
+    def watch(self, watcher: Callable[[Unit], None] | None) -> None:
+        self._publisher.watch(watcher)
+
+    def when_gone(self, told: Callable[[], None]) -> None:
+        self._tell_gone = told
+
+    async def check(self, *, limit_s: float) -> Report:
+        """PostgreSQL checks its own pages; here only whether it answers, and what it holds."""
+        async with asyncio.timeout(limit_s):
+            (row,) = await self.read(lambda reader: reader.fetch("check_counts"))
+            async with self._borrow() as connection:
+                size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
+        return Report(file=describe_dsn(self._dsn), size=size, schema=self._schema, counts=dict(row), problems=())
+
+    async def read(self, query: Callable[[Reader], Coroutine[Any, Any, T]], *, replay: bool = False) -> T:
+        """Run `query` in one read transaction: what `reads` is made of."""
+        if not replay:
+            return await self._read(query)
+        async with self._replays:
+            return await self._read(query)
+
+    async def _read(self, query: Callable[[Reader], Coroutine[Any, Any, T]]) -> T:
+        async with self._borrow() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+            return await query(PostgresReader(connection))
+
+    @asynccontextmanager
+    async def _borrow(self) -> AsyncIterator[Any]:
+        try:
+            async with self._pool.acquire(timeout=COMMAND_S) as connection:
+                yield connection
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+            raise StoreUnavailable(f"The database cannot be read: {why}.") from error
+
+    # Numbers
+
+    async def _take_seqs(self) -> None:
+        source = self._connection if self._pool is None else self._pool
+        first: int = await source.fetchval(self._statements["seqs_reserve"].sql)
+        if not self._seqs:
+            self._next_seq = first
+        self._seqs.append(range(first, first + SEQS))
+
+    async def _read_numbers(self) -> dict[str, int]:
+        rows = await self._connection.fetch(self._statements["last_numbers"].sql)
+        return {row["workspace_id"]: row["last"] for row in rows}
+
+    async def _read_commits(self) -> int:
+        value: int = await self._connection.fetchval("SELECT value FROM meta WHERE key = 'commit'")
+        return value
+
+    # The writer
+
+    async def _write(self) -> None:
+        while True:
+            await self._wake.wait()
+            while self._waiting:
+                batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
+                await self._commit(batch)
+                self.settle(batch)
+            self._wake.clear()
+            if self._closing and not self._waiting:
+                return
+
+    async def _commit(self, batch: Sequence[PendingUnit]) -> None:
+        if self._lost is not None:
+            return _refuse(batch, self._lost)
+        numbers = dict(self._numbers)
+        try:
+            if self._connection is None:
+                await self._reconnect()
+            await self._transact(batch)
+        except Exception as error:
+            self._numbers = numbers
+            self._drop_if_lost(error)
+            _refuse(batch, self._lost or _unavailable(error))
+
+    async def _transact(self, batch: Sequence[PendingUnit]) -> None:
+        numbers = dict(self._numbers)
+        try:
+            await self._begin(batch)
+            await self._apply_together(batch)
+        except _UnitFailed as failed:
+            self._numbers = numbers
+            await self._connection.execute("ROLLBACK")
+            if len(batch) == 1:
+                batch[0].fail(translate_error(_cause(failed)))
+                return
+            await self._begin(batch)
+            for pending in batch:
+                await self._apply_apart(pending)
+        await self._end(batch, numbers)
+
+    async def _begin(self, batch: Sequence[PendingUnit]) -> None:
+        for pending in batch:
+            pending.published.clear()
+            pending.error = None
+        durable = any(pending.unit.durable for pending in batch)
+        mode = "" if durable else "SET LOCAL synchronous_commit = off;"
+        await self._connection.execute(
+            f"BEGIN; {mode} UPDATE meta SET value = {self._commits + 1} WHERE key = 'commit'"
+        )
+
+    async def _end(self, batch: Sequence[PendingUnit], numbers: dict[str, int]) -> None:
+        """If the answer to the commit is lost, look whether it was done; until that is known, nothing is answered."""
+        try:
+            await self._connection.execute("COMMIT")
+        except Exception as error:
+            if not is_lost(error):
+                raise
+            self._drop_if_lost(error)
+            if not await self._was_committed():
+                self._numbers = numbers
+                _refuse(batch, self._lost or _unavailable(error))
+                return
+        self._commits += 1
+
+    async def _apply_together(self, batch: Sequence[PendingUnit]) -> None:
+        appended: list[tuple[str, Entry, PendingUnit]] = []
+        for pending in batch:
+            try:
+                appended += [(pending.unit.workspace_id, entry, pending) for entry in await self._apply(pending.unit)]
+            except Exception as error:
+                if is_lost(error):
+                    raise
+                raise _UnitFailed from error
+        await self._append(appended)
+
+    async def _apply_apart(self, pending: PendingUnit) -> None:
+        """In a savepoint: its failure leaves the others of the batch alone."""
+        number = self._numbers.get(pending.unit.workspace_id, 0)
+        await self._connection.execute("SAVEPOINT unit")
+        try:
+            entries = await self._apply(pending.unit)
+            await self._append([(pending.unit.workspace_id, entry, pending) for entry in entries])
+        except Exception as error:
+            if is_lost(error):
+                raise
+            self._numbers[pending.unit.workspace_id] = number
+            pending.fail(translate_error(_cause(error)))
+            await self._connection.execute("ROLLBACK TO SAVEPOINT unit")
+        await self._connection.execute("RELEASE SAVEPOINT unit")
+
+    async def _apply(self, unit: Unit) -> list[Entry]:
+        """The writes of a unit; its entries, as far as they are to be appended."""
+        number = self._numbers.get(unit.workspace_id, 0)
+        # Before anything is numbered: an entry that is left out has no number.
+        entries = [
+            entry for entry in unit.entries if entry.only_with is None or await self._change(entry.only_with, number)
+        ]
+        newest = number + sum(len(entry.bodies) for entry in entries)
+        for write in unit.writes:
+            await self._change(write, newest)
+        if entries:
+            self._numbers[unit.workspace_id] = newest
+        return entries
+
+    async def _change(self, write: Write, newest: int) -> int:
+        """How many rows it changed."""
+        statement = self._statements[write.query]
+        params = {**write.params, "number": newest} if statement.numbered else write.params
+        status: str = await self._connection.execute(statement.sql, *statement.arguments(params))
+        changed = int(status.rpartition(" ")[2])
+        if write.rows is not None and changed != write.rows:
+            raise WriteMissed(f"{write.query} changed {changed} rows instead of {write.rows}")
+        return changed
+
+    async def _append(self, appended: Sequence[tuple[str, Entry, PendingUnit]]) -> None:
+        """Entries of one or many units: one statement."""
+        if not appended:
+            return
+        last: dict[str, int] = {}
+        for workspace_id, entry, _ in appended:
+            last[workspace_id] = last.get(workspace_id, self._numbers[workspace_id]) - len(entry.bodies)
+        rows: list[tuple[Any, ...]] = []
+        now_s = int(time.time())
+        for workspace_id, entry, pending in appended:
+            published = number_frames(workspace_id, self.epoch, entry, last[workspace_id] + 1)
+            last[workspace_id] = published.last
+            pending.published.append(published)
+            rows.append(
+                (
+                    *(workspace_id, published.first, published.last, self.epoch, entry.session_id),
+                    *(entry.parent_session_id, entry.message_id, entry.run_seq, now_s, published.data),
+                )
+            )
+        columns = (list(column) for column in zip(*rows, strict=True))
+        try:
+            await self._connection.execute(self._statements["event_append"].sql, *columns)
+        except Exception as error:
+            if is_lost(error):
+                raise
+            raise _UnitFailed from error
+
+    # A connection that breaks
+
+    def _drop_if_lost(self, error: Exception) -> None:
+        """A connection in an unknown state is of no use either."""
+        if self._connection is not None and self._lost is None:
+            logger.debug("the connection to the database is dropped: %r", error)
+            self._connection.terminate()
+            self._connection = None
+
+    async def _was_committed(self) -> bool:
+        """Whether the last transaction was: asks until the database answers. What is submitted meanwhile is refused."""
+        failures, wanted = 0, self._commits + 1
+        end: float | None = None
+        while self._lost is None:
+            try:
+                await self._reconnect()
+                return await self._read_commits() >= wanted
+            except Exception as error:
+                if not is_lost(error) and not isinstance(error, StoreUnavailable):
+                    raise
+                failures += 1
+                waiting, self._waiting = list(self._waiting), deque()
+                _refuse(waiting, _unavailable(error))
+                self.settle(waiting)
+            now = asyncio.get_running_loop().time()
+            if self._closing:
+                end = now + CLOSE_S if end is None else end
+                if now >= end:
+                    return False
+            await asyncio.sleep(RECONNECT.delay(failures))
+        return False
+
+    async def _reconnect(self) -> None:
+        connection = await connect(self._dsn)
+        try:
+            await self._lock(connection)
+        except DataDirError as error:
+            connection.terminate()
+            raise self._lose("another server uses it now") from error
+        except BaseException:
+            connection.terminate()
+            raise
+        self._connection = connection
+        if await self._read_commits() < self._commits:
+            raise self._lose("it lost what was written last, as after a crash")
+
+    def _lose(self, why: str) -> StoreLost:
+        """From now on everything is refused."""
+        self._lost = StoreLost(why)
+        logger.error("%s", self._lost.message)
+        self._tell_gone()
+        return self._lost
+
+    async def _lock(self, connection: Any) -> None:
+        """One server at a time. Our own broken connection may hold the lock until the database notices."""
+        deadline = asyncio.get_running_loop().time() + LOCK_S
+        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SERVER_LOCK):
+            if asyncio.get_running_loop().time() >= deadline:
+                raise DataDirError(
+                    f"Another Longboat server uses the store {describe_dsn(self._dsn)}. Stop it first, or name "
+                    "another database with --store.",
+                    code="store_in_use",
+                )
+            await asyncio.sleep(0.1)
+
+
+def _refuse(batch: Sequence[PendingUnit], error: StoreUnavailable) -> None:
+    for pending in batch:
+        pending.fail(error)
+
+
+def _cause(error: BaseException) -> Exception:
+    cause = error.__cause__ if isinstance(error, _UnitFailed) else error
+    assert isinstance(cause, Exception)
+    return cause
+
+
+def _unavailable(error: Exception) -> StoreUnavailable:
+    return error if isinstance(error, StoreUnavailable) else unavailable(error)

