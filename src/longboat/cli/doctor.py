@@ -320,7 +320,7 @@ def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterato
 def _local_model(model: "ModelInfo", here: "LocalModelInfo", available: int | None, *, in_use: bool) -> Finding:
     needs = f"{model.name}: needs about {here.memory / 1e9:.1f} GB of memory"
     if not here.downloaded:
-        return Finding(Verdict.NOTE, "local models", f"{model.name}: not downloaded; will be at the first prompt")
+        return Finding(Verdict.NOTE, "local models", f"{model.name}: not downloaded; the first prompt downloads it")
     if available is not None and here.memory > available:
         advice = "set a smaller context_window, or use a smaller model"
         verdict = Verdict.WRONG if in_use else Verdict.NOTE

@@ -175,7 +175,7 @@ def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     """A coding agent that people and programs can share. Without a command, opens the terminal app.
 
-    A server is started in the background if none is running.
+    Starts a server in the background if none is running.
 
     \b
     longboat                                   open the terminal app in this directory

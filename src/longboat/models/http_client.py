@@ -34,7 +34,7 @@ class ServerSilent(OSError):
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         """`began`: the answer's body had begun."""
-        super().__init__(f"nothing came for {seconds:g} s")
+        super().__init__(f"received nothing for {seconds:g} s")
         self.seconds = seconds
         self.began = began
 

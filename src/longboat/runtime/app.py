@@ -383,7 +383,7 @@ class App:
                 logger.error("the unfinished runs of workspace %s stay as they are: %s", workspace_id, error)
             except Exception:
                 # A damaged row, or a defect of ours: the other workspaces are not to pay for it.
-                logger.exception("the unfinished runs of workspace %s could not be taken up", workspace_id)
+                logger.exception("the unfinished runs of workspace %s could not be restored", workspace_id)
 
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
@@ -399,7 +399,7 @@ class App:
             for workspace in workspaces:
                 workspace.sessions.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
-                logger.error("some runs did not end in time; they are settled at the next start")
+                logger.error("some runs did not end in time; the next start ends them")
         async with self._opening:  # one that is just being opened is closed, too
             self._opens_no_more = True
         last, self._open = list(self._open.values()), {}  # also those that somebody opened during the drain
@@ -436,7 +436,7 @@ class App:
             self._damage = StoreDamaged(report.problems[0].detail + more).message
             logger.error("%s", self._damage)
         elif not report.complete and not self.leaving:
-            logger.info("the store is too large to be checked at the start; `longboat store check` checks all of it")
+            logger.info("the store is too large to check at start; `longboat store check` checks all of it")
 
     async def prune(self) -> None:
         """Forget old events now and then. A store that fails is tried again the next time."""

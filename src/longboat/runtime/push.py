@@ -117,7 +117,7 @@ class Push:
                     self._place, items = await self._store.reads.inbox_after(self._place, limit=PAGE)
                     waiting = await self._store.reads.inbox_waiting(self._told) if self._told else set()
                 except StoreUnavailable as error:
-                    logger.warning("what should be pushed cannot be read: %s", error.message)
+                    logger.warning("cannot read what to push: %s", error.message)
                     items, waiting = [], set(self._told)
                 for place in self._told.keys() - waiting:
                     self._withdraw(place)
@@ -182,7 +182,7 @@ class Push:
                 return
             failures += 1
             if (status is not None and status not in PASSING) or self.retry.gives_up(failures):
-                logger.warning("the push service %s did not take a message: %s", where, status or "no answer")
+                logger.warning("the push service %s did not accept a message: %s", where, status or "no answer")
                 self._told.get(int(message.id), set()).discard(subscription.endpoint)  # nothing to withdraw
                 return
             await asyncio.sleep(self.retry.delay(failures))

@@ -90,7 +90,7 @@ class ServerKey:
             vapid = Vapid02.from_pem(regular.read(path, 10_000))
         except (FileNotFoundError, ValueError) as error:
             if isinstance(error, ValueError):
-                logger.warning("%s is damaged: a new key is made, and browsers have to subscribe again", path)
+                logger.warning("%s is damaged: making a new key; browsers have to subscribe again", path)
             vapid = Vapid02()
             vapid.generate_keys()
             _write_private(path, vapid.private_pem())

@@ -69,7 +69,7 @@ def serve(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_run(settings, ready, leaving))
     except ServerLeaving:
-        log.info("told to stop before it was ready")
+        log.info("asked to stop before it was ready")
     except LongboatError as error:
         print(f"longboat: {error.message}", file=sys.stderr)
         return 1

@@ -261,8 +261,8 @@ class _Download:
     def no_space(self, size: int = 0) -> ModelError:
         needs = f"It needs {size / 1e9:,.1f} GB. " if size else ""
         return self.failed(
-            f"The disk of {self._target.parent} is full. {needs}Free some space or pass another --data-dir; what had "
-            "arrived was deleted."
+            f"The disk of {self._target.parent} is full. {needs}Free some space or pass another --data-dir; the "
+            "partial download was deleted."
         )
 
     def _wrong_hash(self, what: str, found: str, expected: str) -> ModelError:

@@ -67,7 +67,7 @@ def _read(path: Path, size: int, _changed: int) -> ModelFile:
         try:
             found = _metadata(data)
         except (struct.error, _Cut):
-            raise _unusable(f"{path} ends in the middle: it was not downloaded or copied completely.") from None
+            raise _unusable(f"{path} is incomplete: it was not downloaded or copied to its end.") from None
         except _Wrong as error:
             raise _unusable(f"{path} {error}") from None
     return _described(path, found)
@@ -154,7 +154,7 @@ def _described(path: Path, found: Mapping[str, Value]) -> ModelFile:
     if not isinstance(architecture, str):
         raise _unusable(f"{path} does not say which architecture its model has.")
     if architecture == "clip" or found.get("general.type", "model") != "model":
-        raise _unusable(f"{path} is only an addition to a model ({found.get('general.type', architecture)}).")
+        raise _unusable(f"{path} is only an add-on to a model ({found.get('general.type', architecture)}).")
     own = {
         key.removeprefix(f"{architecture}."): value
         for key, value in found.items()

@@ -134,7 +134,7 @@ class LocalModel:
                     yield Progress(str(report))
         elif not self.spec.is_here:
             raise ModelError(
-                missing(self.spec) or f"{self.spec.path} does not exist any more.",
+                missing(self.spec) or f"{self.spec.path} no longer exists.",
                 title="The local model is missing",
                 code="weights_unavailable",
             )

@@ -182,7 +182,7 @@ class ToolModel:
                 # Words after a call may be made-up results, or the call an example: in steps the model says which.
                 raise _Unfit(why, self._unreadable())
             if _ignores_tools(request, end.usage):
-                why = f"The server does not tell {self._display_name} of its tools."
+                why = f"The server does not pass the tools to {self._display_name}."
                 raise _Unfit(why, ModelError(why, title="The model cannot use tools", code=TOOLS_REFUSED))
         elif found.calls and not found.after:
             return _step_events(found.before, found.calls, end)
@@ -275,7 +275,7 @@ class ToolModel:
 
     def _notice(self, why: str, use: ToolUse, *, withdraw: bool = False) -> Notice:
         return Notice(
-            f'{why} Longboat now {_ASKS[use.mode]}. Set "tools" for this model in longboat.json to choose another way.',
+            f'{why} Longboat now {_ASKS[use.mode]}. Set "tools" for this model in longboat.json to change this.',
             withdraw=withdraw,
         )
 

@@ -248,7 +248,7 @@ class Outbox:
             retry_later(self._send)
         else:
             if error is not None:
-                self._loop.call_exception_handler({"message": "the log refused what a turn said", "exception": error})
+                self._loop.call_exception_handler({"message": "the log rejected events of a turn", "exception": error})
             self._send()
         if self._settled is not None:
             self._settled.set_result(None)

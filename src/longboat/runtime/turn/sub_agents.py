@@ -52,7 +52,7 @@ async def delegate(
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
     text = _answer(await services.store.reads.messages(session.id))
     if run.outcome is not Outcome.END_TURN:
-        said = f"\n\nIts last words: {text}" if text else ""
+        said = f"\n\nIts last message: {text}" if text else ""
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or 'no answer'}{said}")
     return text or "The sub-agent returned no answer."
 

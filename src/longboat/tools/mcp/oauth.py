@@ -83,7 +83,7 @@ class Login(OAuthClientProvider):
                 self._on_url(self._page)
                 query = await came
         except TimeoutError:
-            raise OAuthFlowError("nobody logged in within ten minutes") from None
+            raise OAuthFlowError("no one logged in within ten minutes") from None
         finally:
             self._on_url(None)
         if "code" not in query:

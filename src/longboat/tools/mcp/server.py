@@ -137,7 +137,7 @@ class Server:
                 await self._end_children()
                 await asyncio.wait({task}, timeout=_CLOSE_S)
             if not task.done():
-                logger.error("mcp server %s does not end", self.name)
+                logger.error("mcp server %s does not exit", self.name)
         await self._calls.aclose()
         self.catalog = Catalog()
         self._become(Phase.CLOSED)
@@ -297,7 +297,7 @@ class Server:
         try:
             self._workplace.on_change(state)
         except Exception:
-            logger.exception("mcp server %s: its state could not be told", self.name)
+            logger.exception("mcp server %s: could not announce its state", self.name)
 
 
 def _is_canceled() -> bool:

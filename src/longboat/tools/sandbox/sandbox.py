@@ -164,7 +164,7 @@ def _unfit(policy: SandboxPolicy, version: int) -> str:
     if version == 0:
         return "the system has no Landlock either"
     if version < landlock.CAN_TRUNCATE:
-        return f"the system's Landlock (version {version}) is too old to stop files being emptied: it takes Linux 6.2"
+        return f"the system's Landlock (version {version}) is too old to prevent truncating files: it needs Linux 6.2"
     if policy.mode is SandboxMode.REQUIRED and not seccomp.without_sockets():
         machine = os.uname().machine
         return f"Landlock cannot block all sockets, and this system ({machine}) has no filter for them"

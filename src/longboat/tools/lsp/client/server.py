@@ -202,8 +202,8 @@ class Server:
         return said
 
     async def wait_idle(self, quiet_s: float = 0.0) -> None:
-        """Wait until it has done what it is busy with, such as loading the project, and nothing came for so long.
-        Bounded."""
+        """Wait until the server has finished its own work, such as loading the project, and has sent nothing for
+        `quiet_s`. Bounded."""
         try:
             async with asyncio.timeout(self._timeouts.idle_s):
                 await self.diagnostics.wait_quiet(quiet_s)
