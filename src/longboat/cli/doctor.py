@@ -300,7 +300,7 @@ def _unreachable(url: str) -> str:
 
 
 def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterator[Finding]:
-    """Those that are in use or here: whether they can be loaded, and fit into the memory."""
+    """Check the local models that are in use or downloaded: whether they load, and fit into the memory."""
     from longboat.installation import install_command
     from longboat.models.local.fit import this_machine
     from longboat.models.local.process import runtime_installed

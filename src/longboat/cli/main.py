@@ -219,7 +219,7 @@ def main() -> None:
 
 
 def _ended_by(error: OSError) -> int:
-    """The exit code after a system error. A broken pipe prints nothing: nobody is reading."""
+    """The exit code after a system error. A broken pipe prints nothing: no one is reading."""
     forget_stdout()
     if isinstance(error, BrokenPipeError):
         return READER_GONE
