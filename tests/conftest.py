@@ -50,6 +50,7 @@ def a_home_of_its_own(new_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(NO_KEYRING)
+    config.addinivalue_line("markers", "only_sqlite: looks into SQLite itself, so it is not run with other stores")
     config.addinivalue_line("markers", "shows_secrets(*names, reason): what this test lets out on purpose, and why")
     if "PYTEST_XDIST_WORKER" not in os.environ:
         # Tests start many hundred processes. With PYTHONDONTWRITEBYTECODE each would compile the source again.

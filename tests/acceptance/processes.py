@@ -22,6 +22,7 @@ from typing import Any
 import httpx2
 import msgspec
 from cli_home import LONGBOAT, PATIENCE_S, Done, environ_of
+from postgres import database_of
 from sessions import SessionClient
 
 from longboat.config.trust import record
@@ -31,6 +32,8 @@ from secrecy import SECRETS, CheckedTransport, check_files, check_for_secrets, c
 
 GIVE_UP_S = 100
 BOTH_DOORS = ["unix", "tcp"]
+EVERY_STORE = [*BOTH_DOORS, "postgres"]
+"""And a server at its unix socket whose sessions are in PostgreSQL."""
 
 
 class Door(Enum):
@@ -198,11 +201,13 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
     async with ScriptedEndpoint() as model, AsyncExitStack() as clients, asyncio.timeout(GIVE_UP_S):
         site = Site(
             path=path,
-            door=Door(door),
+            door=Door.UNIX if door == "postgres" else Door(door),
             model=model,
             environ=environ_of(path) | {"LONGBOAT_TOKEN": SECRETS["server token"]},
             clients=clients,
         )
+        if door == "postgres":
+            site.environ["LONGBOAT_STORE"] = await asyncio.to_thread(database_of, site.data)
         try:
             yield site
         finally:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import httpx2
 import pytest
-from processes import BOTH_DOORS, Site, open_site
+from processes import EVERY_STORE, Site, open_site
 from sessions import SessionClient, check_request, shared, terminal_events
 
 from longboat.core.commands import CANCEL_BATCH
@@ -14,7 +14,7 @@ from longboat.testing import CallTool, Hang, Pause, Say, words
 
 pytestmark = pytest.mark.acceptance
 
-doors = pytest.mark.parametrize("door", BOTH_DOORS)
+doors = pytest.mark.parametrize("door", EVERY_STORE)
 
 ACCEPTED = '"state":"accepted"'
 ACTIVE = '"state":"active"'

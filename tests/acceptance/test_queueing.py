@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from processes import BOTH_DOORS, Site, open_site
+from processes import EVERY_STORE, Site, open_site
 from sessions import SessionClient, check_request
 
 from longboat.testing import CallTool, Pause, Say
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", BOTH_DOORS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", EVERY_STORE)]
 
 
 async def _busy(site: Site, *after_the_gate: CallTool) -> SessionClient:

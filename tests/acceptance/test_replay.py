@@ -5,13 +5,13 @@ import random
 from functools import partial
 
 import pytest
-from processes import BOTH_DOORS, Site, open_site
+from processes import EVERY_STORE, Site, open_site
 from sessions import SessionClient, Watch, cursor_of, shared
 
 from longboat.testing import Break, Pause, Refuse, Say, Think, words
 from longboat.wire.events import Event
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", BOTH_DOORS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", EVERY_STORE)]
 
 CURSORS = 25
 

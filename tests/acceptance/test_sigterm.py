@@ -4,12 +4,12 @@ import asyncio
 import signal
 
 import pytest
-from processes import BOTH_DOORS, Site, open_site
+from processes import EVERY_STORE, Site, open_site
 from sessions import SessionClient, terminal_events
 
 from longboat.testing import Hang, Pause, Say
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", BOTH_DOORS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", EVERY_STORE)]
 
 ACTIVE = 4
 

@@ -64,16 +64,14 @@ async def canceled_with_the_end_held_back(scene: Scene) -> Gate:
 
 async def queued_units(running: RunningApp, count: int) -> None:
     """Wait until so many units are behind the one that the writer is at."""
-    store = running.workspace.store
-    assert isinstance(store, SqliteStore)
-    while store._inbox.qsize() < count:  # noqa: ASYNC110 — the other side is a thread
+    store: Any = running.workspace.store
+    waiting = store._inbox.qsize if isinstance(store, SqliteStore) else store._waiting.__len__
+    while waiting() < count:  # noqa: ASYNC110 — the other side may be a thread
         await asyncio.sleep(0)
 
 
 def writer_gate(running: RunningApp) -> WriterGate:
-    store = running.workspace.store
-    assert isinstance(store, SqliteStore)
-    return WriterGate(store)
+    return WriterGate(running.workspace.store)
 
 
 async def ends(running: RunningApp, ask: Permission | Question) -> list[AskState]:

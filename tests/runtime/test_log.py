@@ -215,6 +215,7 @@ async def written(running: RunningApp, sizes: Sequence[int], session_id: str) ->
         await running.workspace.store.submit(Unit(workspace_id=running.workspace.id, entries=[entry]))
 
 
+@pytest.mark.only_sqlite
 async def test_a_replay_reads_every_byte_of_the_log_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drain: Drain
 ) -> None:
@@ -291,6 +292,7 @@ async def test_all_who_read_a_large_entry_from_the_ring_hold_the_same_bytes(tmp_
         assert large.frames is hub._ring[before + 2].data
 
 
+@pytest.mark.only_sqlite
 async def test_all_who_stand_at_the_same_large_entry_of_the_store_hold_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drain: Drain
 ) -> None:
@@ -316,6 +318,7 @@ async def test_all_who_stand_at_the_same_large_entry_of_the_store_hold_the_same_
         assert len(running.workspace.presence.hub._pages) == 0
 
 
+@pytest.mark.only_sqlite
 async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """E5: every replay stands still in the middle of a read, and a run goes from its prompt to its end."""
     small_ring(monkeypatch)
@@ -356,6 +359,7 @@ def make_old(directory: Path, *, up_to: int) -> None:
     store.close()
 
 
+@pytest.mark.only_sqlite
 async def test_pruning_forgets_the_oldest_and_leaves_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_ring(monkeypatch)
     async with launch_busy(tmp_path) as running:
@@ -376,6 +380,7 @@ async def test_pruning_forgets_the_oldest_and_leaves_no_gap(tmp_path: Path, monk
             assert await early.take(len(expected)) == expected
 
 
+@pytest.mark.only_sqlite
 async def test_pruning_everything_keeps_the_newest_so_that_numbers_go_on(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel.echo()) as running:
         await running.submit("one", "r1")
@@ -390,6 +395,7 @@ async def test_pruning_everything_keeps_the_newest_so_that_numbers_go_on(tmp_pat
         assert number_of(first.payload.cursor) > newest["last"]
 
 
+@pytest.mark.only_sqlite
 async def test_pruning_keeps_what_an_open_message_needs(tmp_path: Path) -> None:
     gate = Gate()
     script: list[Step] = [[Say("All "), Say("of "), Say("it"), Pause(gate), Say(".")]]
@@ -408,6 +414,7 @@ async def test_pruning_keeps_what_an_open_message_needs(tmp_path: Path) -> None:
         assert (await running.completed("r1")).text == "All of it."
 
 
+@pytest.mark.only_sqlite
 async def test_a_reader_caught_by_pruning_gets_a_resync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small_ring(monkeypatch)
     async with launch_busy(tmp_path) as running, read_at_own_pace(running) as stuck:

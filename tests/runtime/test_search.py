@@ -104,6 +104,7 @@ async def test_undone_turns_are_not_found_until_they_are_redone(tmp_path: Path) 
         assert len(await found(running, "third")) == 2
 
 
+@pytest.mark.only_sqlite
 async def test_an_index_that_lags_behind_shows_nothing_that_is_undone_or_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +121,7 @@ async def test_an_index_that_lags_behind_shows_nothing_that_is_undone_or_deleted
         assert await found(running, '"answer to"') == []
 
 
+@pytest.mark.only_sqlite
 async def test_a_deleted_session_leaves_no_word_in_the_index(tmp_path: Path) -> None:
     async with launch(tmp_path, ANSWERS) as running:
         await say(running, "secretkeel", "r1")
@@ -196,6 +198,7 @@ CHANGES: dict[str, Change] = {
 }
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("steps", range(5))
 @pytest.mark.parametrize("entries", [1, 3])
@@ -227,6 +230,7 @@ async def test_a_change_at_any_point_of_indexing_ends_in_the_same_index(
                 each.close()
 
 
+@pytest.mark.only_sqlite
 async def test_the_index_follows_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody has to search for it: who does so late does not pay for all."""
     monkeypatch.setattr(search_module, "FOLLOW_AFTER_S", 0)
@@ -249,6 +253,7 @@ async def test_after_a_kill_the_index_goes_on(tmp_path: Path) -> None:
             assert len(await found(again, '"the keel"')) == 5  # with the title
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize("damage", ["lost", "rubbish", "another version", "a page"])
 async def test_an_index_that_is_lost_or_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
     async with launch(tmp_path, ANSWERS) as running:
@@ -273,6 +278,7 @@ async def test_an_index_that_is_lost_or_damaged_is_made_again(tmp_path: Path, da
         assert sorted(await found(running, "keel")) == sorted(before)
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize("failure", [sqlite3.OperationalError("database or disk is full"), OSError(28, "full")])
 async def test_an_index_that_could_not_be_made_again_is_made_when_there_is_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception
@@ -300,6 +306,7 @@ def fail_as_changed() -> None:
     raise search_index._LogChanged
 
 
+@pytest.mark.only_sqlite
 async def test_a_restored_backup_has_its_own_words_only(tmp_path: Path) -> None:
     """The index has followed a log that the backup does not have."""
     async with launch(tmp_path, ANSWERS) as running:
@@ -322,6 +329,7 @@ async def test_a_restored_backup_has_its_own_words_only(tmp_path: Path) -> None:
             assert {"kept keel", "other keel", "more keel"} <= bodies
 
 
+@pytest.mark.only_sqlite
 @pytest.mark.parametrize(
     "damage",
     [
@@ -347,6 +355,7 @@ async def test_a_damaged_row_costs_its_own_words_only(tmp_path: Path, damage: st
         assert {"whole keel", "Answer to whole keel"} <= set(await found(running, "keel"))
 
 
+@pytest.mark.only_sqlite
 async def test_a_large_store_is_searched_while_it_is_being_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ async def test_a_snapshot_of_one_session_has_it_however_old_it_is(
         assert [session.id for session in all_of_them.sessions] == newer[::-1]
 
 
+@pytest.mark.only_sqlite
 async def test_a_rename_and_the_usage_of_a_step_that_meet_are_both_told(tmp_path: Path) -> None:
     """The step ends while the rename is on its way to disk: no client is left with the old title."""
     gate = Gate()

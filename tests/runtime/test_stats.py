@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import msgspec
+import pytest
 from running_app import RunningApp, launch
 
 from longboat.errors import ModelError
@@ -119,6 +120,7 @@ async def test_a_workspace_has_its_own_numbers_and_all_together_have_all(tmp_pat
         assert (await stats(running, everywhere=True)).usage == Usage(input_tokens=7)
 
 
+@pytest.mark.only_sqlite
 async def test_numbers_of_earlier_days_and_of_imported_runs_are_left_out(tmp_path: Path) -> None:
     model = ScriptedModel([[Say("ok"), Use(input_tokens=7, cost=0.0)]], context_window=BIG)
     async with launch(tmp_path, model) as running:
@@ -147,6 +149,7 @@ def _age(running: RunningApp) -> None:
     store.close()
 
 
+@pytest.mark.only_sqlite
 async def test_percentiles_are_those_of_the_nearest_rank(tmp_path: Path) -> None:
     """accepted → started → finished; a run that never started has no times."""
     model = ScriptedModel([[Say("ok")]] * 10, context_window=BIG)

@@ -9,7 +9,7 @@ answer, no event. `--uncommitted TEXT` dies just before that commit. `--nth N` w
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -39,33 +39,41 @@ class _Countdown:
 
 def arm(committed: str | None, uncommitted: str | None, nth: int) -> None:
     """Set the failpoints in this process's store."""
-    commit: Commit = SqliteStore._commit
-    if committed is not None:
-        commit = _after(commit, _Countdown(committed, nth))
-    if uncommitted is not None:
-        commit = _before(commit, _Countdown(uncommitted, nth))
-    SqliteStore._commit = commit  # type: ignore[assignment, method-assign]
+    after = _Countdown(committed, nth) if committed is not None else None
+    before = _Countdown(uncommitted, nth) if uncommitted is not None else None
+    if os.environ.get("LONGBOAT_STORE"):
+        _arm_postgres(before, after)
+    else:
+        _arm_sqlite(before, after)
 
 
-Commit = Callable[[SqliteStore, Sequence[Any]], None]
+def _arm_sqlite(before: _Countdown | None, after: _Countdown | None) -> None:
+    commit = SqliteStore._commit
 
-
-def _after(commit: Commit, countdown: _Countdown) -> Commit:
-    def commit_and_die(store: SqliteStore, batch: Sequence[Any]) -> None:
+    def commit_or_die(store: SqliteStore, batch: Sequence[Any]) -> None:
+        _die_at(before, batch)
         commit(store, batch)
-        if countdown.reached(batch):
-            _die()
+        _die_at(after, batch)
 
-    return commit_and_die
+    SqliteStore._commit = commit_or_die  # type: ignore[assignment, method-assign]
 
 
-def _before(commit: Commit, countdown: _Countdown) -> Commit:
-    def die_or_commit(store: SqliteStore, batch: Sequence[Any]) -> None:
-        if countdown.reached(batch):
-            _die()
-        commit(store, batch)
+def _arm_postgres(before: _Countdown | None, after: _Countdown | None) -> None:
+    from longboat.store.postgres.store import PostgresStore
 
-    return die_or_commit
+    commit = PostgresStore._commit
+
+    async def commit_or_die(store: PostgresStore, batch: Sequence[Any]) -> None:
+        _die_at(before, batch)
+        await commit(store, batch)
+        _die_at(after, batch)
+
+    PostgresStore._commit = commit_or_die  # type: ignore[assignment, method-assign]
+
+
+def _die_at(countdown: _Countdown | None, batch: Sequence[Any]) -> None:
+    if countdown is not None and countdown.reached(batch):
+        _die()
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

@@ -207,6 +207,15 @@ class PostgresStore:
             return await self._read(query)
 
     async def _read(self, query: Callable[[Reader], Coroutine[Any, Any, T]]) -> T:
+        """Once more if the connection broke: the pool may have kept one that is long gone."""
+        try:
+            return await self._read_once(query)
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, Exception) or not is_lost(error.__cause__):
+                raise
+        return await self._read_once(query)
+
+    async def _read_once(self, query: Callable[[Reader], Coroutine[Any, Any, T]]) -> T:
         async with self._borrow() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
             return await query(PostgresReader(connection))
 
@@ -250,16 +259,19 @@ class PostgresStore:
                 return
 
     async def _commit(self, batch: Sequence[PendingUnit]) -> None:
+        """A connection that broke while nobody used it costs nothing: the batch is done on a new one."""
         if self._lost is not None:
             return _refuse(batch, self._lost)
-        numbers = dict(self._numbers)
+        numbers, is_new = dict(self._numbers), self._connection is None
         try:
             if self._connection is None:
                 await self._reconnect()
             await self._transact(batch)
         except Exception as error:
             self._numbers = numbers
-            self._drop_if_lost(error)
+            self._drop_connection(error)
+            if is_lost(error) and not isinstance(error, TimeoutError) and not is_new:
+                return await self._commit(batch)
             _refuse(batch, self._lost or _unavailable(error))
 
     async def _transact(self, batch: Sequence[PendingUnit]) -> None:
@@ -295,7 +307,7 @@ class PostgresStore:
         except Exception as error:
             if not is_lost(error):
                 raise
-            self._drop_if_lost(error)
+            self._drop_connection(error)
             if not await self._was_committed():
                 self._numbers = numbers
                 _refuse(batch, self._lost or _unavailable(error))
@@ -381,9 +393,9 @@ class PostgresStore:
 
     # A connection that breaks
 
-    def _drop_if_lost(self, error: Exception) -> None:
-        """A connection in an unknown state is of no use either."""
-        if self._connection is not None and self._lost is None:
+    def _drop_connection(self, error: Exception) -> None:
+        """Also one in an unknown state is of no use."""
+        if self._connection is not None:
             logger.debug("the connection to the database is dropped: %r", error)
             self._connection.terminate()
             self._connection = None

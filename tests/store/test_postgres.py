@@ -1,0 +1,334 @@
+"""The store in PostgreSQL, where it differs from SQLite: its connections, what it refuses, what it survives.
+
+What both promise is in test_store.py.
+"""
+
+import asyncio
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+from bench import Bench, WriterGate, accepted, entry, open_bench, record, said, unit
+from postgres import PostgresServer, database_of, new_database, shared_server
+
+from longboat.errors import DataDirError, StoreLost, StoreUnavailable
+from longboat.store.changes import insert_run
+from longboat.store.postgres import connection, store
+from longboat.store.postgres.connection import Statement, compile_query, load_statements
+from longboat.store.postgres.search import mark_matches, match_expression, word_vector
+from longboat.store.postgres.store import PostgresStore, describe_dsn, open_postgres
+from longboat.store.protocol import Write, WriteMissed
+from longboat.store.search_text import parse_search
+from longboat.store.sqlite.queries import load_queries
+from longboat.wire.models import RunState
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
+    async with open_bench(tmp_path, "postgres") as opened:
+        yield opened
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """One that a test may stop."""
+    server = PostgresServer(Path(tempfile.mkdtemp(prefix="lb-pg-", dir="/tmp")), fsync=True)
+    server.start()
+    yield server
+    server.remove()
+
+
+# Queries
+
+
+def test_both_dialects_have_the_same_queries() -> None:
+    assert set(load_statements()) - set(load_queries()) == {"seqs_reserve"}
+    assert set(load_queries()) - set(load_statements()) == {"last_seq"}
+
+
+async def test_every_query_is_understood_and_returns_the_columns_of_sqlite(bench: Bench) -> None:
+    writer = connection_of(bench)
+    for name, statement in load_statements().items():
+        prepared = await writer.prepare(statement.sql)
+        numeric = [column.name for column in prepared.get_attributes() if column.type.name == "numeric"]
+        assert numeric == [], f"{name} returns Decimal"
+
+
+def test_parameters_are_numbered_and_casts_are_left_alone() -> None:
+    compiled = compile_query("SELECT :a::text, :b FROM t WHERE x = :a AND y = 'a::b';")
+    assert compiled == Statement("SELECT $1::text, $2 FROM t WHERE x = $1 AND y = 'a::b'", ("a", "b"), False)
+
+
+# Units
+
+
+async def test_a_commit_that_fails_itself_fails_all_its_units(bench: Bench) -> None:
+    """L15: a constraint that is checked only at COMMIT."""
+    writer = connection_of(bench)
+    await writer.execute(
+        "CREATE TABLE promise (kept TEXT REFERENCES sessions (session_id) DEFERRABLE INITIALLY DEFERRED);"
+        "CREATE FUNCTION break_it() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN INSERT INTO promise VALUES ('never'); RETURN NULL; END $$;"
+        "CREATE TRIGGER break_it AFTER INSERT ON sessions FOR EACH ROW WHEN (NEW.title = 'poison')"
+        " EXECUTE FUNCTION break_it();"
+    )
+    gate = WriterGate(bench.store)
+    futures = [bench.store.submit(said("first"))]
+    await gate.reached()
+    futures += [bench.store.submit(said(name)) for name in ("a", "poison", "b")]
+    gate.open()
+    outcomes = await asyncio.gather(*futures, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [type(None), *[StoreUnavailable] * 3]
+    await bench.store.submit(said("after"))
+    assert await bench.titles() == ["s", "first", "after"]
+    assert bench.numbers == [1, 2], "the failed units used up no number"
+    assert bench.store.problem is None
+
+
+async def test_only_deltas_do_not_wait_for_the_disk(bench: Bench) -> None:
+    gate = WriterGate(bench.store)
+    gate.open()
+    for durable in (False, True):
+        await bench.store.submit(unit(entries=[entry("x")], durable=durable))
+    begun = [statement for statement in gate.statements if statement.startswith("BEGIN")]
+    assert ["synchronous_commit = off" in statement for statement in begun] == [True, False]
+
+
+async def test_a_broken_constraint_is_a_defect_and_not_the_databases_fault(bench: Bench) -> None:
+    lost = dict(insert_run(record("r", 1, RunState.ACCEPTED), "w").params) | {"session_id": "nobody"}
+    with pytest.raises(WriteMissed, match="foreign key"):
+        await bench.store.submit(unit(Write("run_insert", lost)))
+    with pytest.raises(WriteMissed, match="check constraint"):
+        await bench.store.submit(unit(accepted("r", 1, RunState.FINISHED)))
+    assert bench.store.problem is None
+
+
+async def test_any_text_comes_back_as_it_was(bench: Bench) -> None:
+    for text in ("\0", "a\0b", "\U0010fffd", "\U0010fffd0\0\U0010fffd1", "é\U0001f6a3"):
+        assert await connection_of(bench).fetchval("SELECT $1::text", text) == text
+
+
+async def test_reads_do_not_wait_for_replays(bench: Bench) -> None:
+    """E5."""
+    on, stuck = asyncio.Event(), asyncio.Event()
+
+    async def stand_still(reader: Any) -> str:
+        stuck.set()
+        await on.wait()
+        (row,) = await reader.fetch("session_by_id", workspace_id="w", session_id="s")
+        return str(row["title"])
+
+    replays = [asyncio.ensure_future(bench.store.read(stand_still, replay=True)) for _ in range(20)]
+    await stuck.wait()
+    assert await bench.titles() == ["s"]
+    on.set()
+    assert await asyncio.gather(*replays) == ["s"] * 20
+
+
+async def test_seqs_do_not_run_out(bench: Bench) -> None:
+    seqs = []
+    for _ in range(5 * store.SEQS):
+        seqs.append(bench.store.next_seq())
+        if (taking := postgres_store(bench)._taking_seqs) is not None:
+            await taking
+    assert seqs == sorted(set(seqs))
+
+
+# Connections that break
+
+
+async def test_a_broken_connection_comes_back_and_nothing_is_lost(bench: Bench) -> None:
+    await bench.store.submit(said("before"))
+    await end_connections(bench)
+    await bench.store.submit(said("after"))
+    assert await bench.titles() == ["s", "before", "after"]
+    assert bench.numbers == [1, 2]
+
+
+@pytest.mark.parametrize("was_done", [True, False])
+async def test_a_commit_whose_answer_is_lost_is_looked_up(bench: Bench, was_done: bool) -> None:
+    """L15: the submitter learns what happened, never a guess."""
+    opened = postgres_store(bench)
+    real = opened._connection
+
+    class Losing:
+        """Loses the answer to the next COMMIT, or the COMMIT itself."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        async def execute(self, sql: str, *args: Any) -> Any:
+            if sql == "COMMIT":
+                if was_done:
+                    await real.execute(sql)
+                raise ConnectionResetError("the line is cut")
+            return await real.execute(sql, *args)
+
+    opened._connection = Losing()
+    doing = bench.store.submit(said("in doubt"))
+    if was_done:
+        await doing
+    else:
+        with pytest.raises(StoreUnavailable, match="the line is cut"):
+            await doing
+    await bench.store.submit(said("after"))
+    assert await bench.titles() == ["s", *(["in doubt"] if was_done else []), "after"]
+    assert bench.numbers == [1, 2][: 1 + was_done]
+
+
+async def test_a_database_that_restarts_is_waited_for(own_server: PostgresServer, tmp_path: Path) -> None:
+    """G10: refused while it is away, and by itself again when it is back."""
+    async with open_postgres(own_server.dsn()) as opened:
+        await make_workspace(opened)
+        await asyncio.to_thread(own_server.stop)
+        with pytest.raises(StoreUnavailable):
+            await opened.submit(said("away"))
+        assert opened.problem is not None
+        await asyncio.to_thread(own_server.start)
+        await opened.submit(said("back"))
+        assert opened.problem is None
+        rows = await opened.read(lambda reader: reader.fetch("sessions_page", workspace_id="w", before=2**62, limit=9))
+        assert [row["title"] for row in rows] == ["back"]
+
+
+async def test_a_database_that_lost_its_last_writes_is_refused(own_server: PostgresServer) -> None:
+    """What clients have seen is gone: only a new start can tell them."""
+    gone = asyncio.Event()
+    async with open_postgres(own_server.dsn()) as opened:
+        opened.when_gone(gone.set)
+        await make_workspace(opened)
+        opened._commits += 1  # as if one more had been answered
+        await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
+        await asyncio.to_thread(own_server.start)
+        for name in ("first", "second"):
+            with pytest.raises(StoreLost, match="lost what was written last"):
+                await opened.submit(said(name))
+        assert gone.is_set()
+        assert "Stop the server and start it again" in (opened.problem or "")
+
+
+# What is refused
+
+
+async def test_one_server_at_a_time(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "LOCK_S", 0)
+    with pytest.raises(DataDirError, match="Another Longboat server uses") as refused:
+        async with open_postgres(database_of(tmp_path)):
+            pass
+    assert refused.value.code == "store_in_use"
+
+
+async def test_a_server_that_is_replaced_gives_up(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LOCK_S", 0)
+    other = await asyncpg.connect(database_of(tmp_path))
+    try:
+        waiting = asyncio.ensure_future(other.execute("SELECT pg_advisory_lock($1)", store.SERVER_LOCK))
+        await end_connections(bench)
+        await waiting
+        for name in ("first", "second"):
+            with pytest.raises(StoreLost, match="another server uses it now"):
+                await bench.store.submit(said(name))
+    finally:
+        await other.close()
+
+
+@pytest.mark.parametrize(
+    ("dsn", "code"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", "store_unreachable"),
+        ("postgresql://postgres@/missing?host={sockets}", "store_unreachable"),
+        ("postgresql://postgres@/p?host={sockets}&sslmode=never", "store_unreachable"),
+    ],
+)
+async def test_a_database_that_cannot_be_reached_is_named_without_its_password(dsn: str, code: str) -> None:
+    address = dsn.replace("{sockets}", str(shared_server().sockets))
+    with pytest.raises(DataDirError, match="Cannot open the store postgresql://") as refused:
+        async with open_postgres(address):
+            pass
+    assert refused.value.code == code
+
+
+def test_a_password_is_not_shown() -> None:
+    assert describe_dsn("postgresql://ann:s3cret@db:5432/boat?sslmode=require") == "postgresql://ann@db:5432/boat"
+
+
+async def test_what_cannot_hold_a_store_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with new_database() as dsn:
+        admin = await asyncpg.connect(dsn)
+        try:
+            await admin.execute("CREATE ROLE guest LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+            assert await refusal(dsn.replace("postgres@", "guest@")) == "store_no_rights"
+        finally:
+            await admin.execute("DROP ROLE guest")
+            await admin.close()
+        monkeypatch.setattr(connection, "OLDEST", 99)
+        assert await refusal(dsn) == "store_too_old"
+        monkeypatch.undo()
+        async with open_postgres(dsn) as opened:
+            await opened._connection.execute("INSERT INTO longboat_schema VALUES (9999)")
+        assert await refusal(dsn) == "store_newer"
+
+
+async def refusal(dsn: str) -> str:
+    with pytest.raises(DataDirError) as refused:
+        async with open_postgres(dsn):
+            pass
+    return refused.value.code
+
+
+# Words
+
+
+def test_words_are_folded_and_keep_their_places() -> None:
+    assert word_vector("The Café, the CAFÉ!") == "'the':1,3 'cafe':2,4"
+    assert match_expression(parse_search('"the cafe" ca')) == "('the' <-> 'cafe') & ('ca':*)"
+
+
+async def test_nothing_that_is_typed_is_an_error(bench: Bench) -> None:
+    for typed in ("' OR 1=1 --", "a:b & !c | (d)", r"back\slash 'quote'", "<->", ":* x", "\u202e\u200b word", "' ' '"):
+        page = await bench.store.reads.search(typed, workspace_id=None, before=None, limit=5)
+        assert page.items == (), typed
+
+
+def test_a_snippet_is_around_the_first_match() -> None:
+    text = " ".join(f"w{number}" for number in range(100))
+    marked = mark_matches(text, parse_search('"w50 w51" w52'))
+    assert marked.startswith("…w44 ")
+    assert marked.endswith("…")
+    assert "\x01w50 w51\x02 \x01w52\x02 w53" in marked
+    assert mark_matches("", parse_search("x")) == ""
+
+
+# Helpers
+
+
+def postgres_store(bench: Bench) -> PostgresStore:
+    assert isinstance(bench.store, PostgresStore)
+    return bench.store
+
+
+def connection_of(bench: Bench) -> Any:
+    return postgres_store(bench)._connection
+
+
+async def end_connections(bench: Bench) -> None:
+    """As an administrator would."""
+    admin = await asyncpg.connect(postgres_store(bench)._dsn)
+    try:
+        await admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND application_name = 'longboat' AND pid != pg_backend_pid()"
+        )
+    finally:
+        await admin.close()
+
+
+async def make_workspace(opened: PostgresStore) -> None:
+    place = {"workspace_id": "w", "path": "/w", "created_at": ""}
+    await opened.submit(unit(Write("workspace_insert", place)))
