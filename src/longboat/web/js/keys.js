@@ -6,6 +6,7 @@ export const KEYS = [
   ['find', 'Ctrl+F', 'Anywhere', 'Search this session'],
   ['stop', 'Esc', 'Anywhere', 'Close a dialog or panel; otherwise stop the run'],
   ['new', 'Alt+N', 'Anywhere', 'Start a new session'],
+  ['plan', 'Alt+P', 'Anywhere', 'Turn “Plan first” on or off'],
   ['previous', 'Alt+↑', 'Anywhere', 'Go to the previous message'],
   ['next', 'Alt+↓', 'Anywhere', 'Go to the next message'],
   ['keys', '?', 'Outside text, or in the empty prompt', 'Show all keys'],

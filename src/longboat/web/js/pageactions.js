@@ -65,6 +65,7 @@ export class PageActions {
       talk && named('new', 'New session'),
       talk?.transcript && named('find', 'Search this session'),
       talk && named('prompt', 'Go to the prompt'),
+      talk && named('plan', `Plan first: turn ${talk.composer.plan.checked ? 'off' : 'on'}`),
       named('keys', 'Show all keys'),
       ...(talk?.does.list() ?? []).filter(({ label }) => !['New session', 'Search this session'].includes(label)),
       ...buttons
@@ -116,6 +117,11 @@ const ON_PAGE = {
   new: (page) => {
     page.desk()?.go(null);
     return Boolean(page.desk());
+  },
+  plan: ({ talk }) => {
+    const isShown = Boolean(talk?.composer.element.offsetParent);
+    if (isShown) talk.composer.togglePlan();
+    return isShown;
   },
   previous: ({ talk }) => Boolean(talk?.transcript?.step(-1)),
   next: ({ talk }) => Boolean(talk?.transcript?.step(1)),

@@ -65,6 +65,7 @@ export class SessionActions {
       find: here((_, wish) => this.view.finder.open(wish)),
       fork: here((session) => sessions.fork(session)),
       model: (wish) => this.view.composer.prefer('model', wish),
+      plan: () => this.view.composer.togglePlan(),
       rename: here((session, wish) =>
         wish ? this.attempt(workspace.rename(session.id, wish)) : sessions.rename(session),
       ),
@@ -144,7 +145,9 @@ export class SessionActions {
     const prompt = this.messages.findLast((item) => item.role === 'user' && item.seq < message.seq);
     if (!prompt) return;
     const { text, attachments } = this.promptOf(prompt);
-    this.view.send({ text, command: '', attachments, choices: this.view.composer.choices() });
+    const choices = this.view.composer.choices();
+    if (this.view.mirror.runs.get(message.run_id)?.plan) Object.assign(choices, { plan: true, delivery: 'queue' });
+    this.view.send({ text, command: '', attachments, choices });
     this.view.composer.focus();
   }
 
