@@ -182,6 +182,15 @@ export class Workspace {
     return call('POST', `${this.root}/runs/${encodeURIComponent(id)}/cancel${this.me}`, undefined, { signal });
   }
 
+  /** What the run sent to models, without the bodies. */
+  sentRequests(run_id) {
+    return call('GET', `${this.root}/runs/${encodeURIComponent(run_id)}/requests`);
+  }
+
+  sentRequest(run_id, number) {
+    return call('GET', `${this.root}/runs/${encodeURIComponent(run_id)}/requests/${number}`);
+  }
+
   editRun(id, changes) {
     return call('PATCH', `${this.root}/runs/${encodeURIComponent(id)}`, changes);
   }

@@ -18,6 +18,7 @@ export const KEYS = [
   ['edit', 'e', 'On a message', 'Edit and resend the prompt'],
   ['fork', 'f', 'On a message', 'Fork the session from here'],
   ['retry', 'r', 'On a message', 'Retry the failed run'],
+  ['sent', 'w', 'On a message', 'Show what was sent to the model'],
   ['toggle', 'o', 'On a message', 'Expand or collapse its tool calls'],
   ['', 'Enter', 'In the prompt', 'Send'],
   ['', 'Shift+Enter', 'In the prompt', 'Start a new line'],
