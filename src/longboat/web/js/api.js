@@ -242,6 +242,11 @@ export class Workspace {
     return call('POST', this.at(id, '/revert'), { ...change, client_id: this.client_id });
   }
 
+  redoRevert(id, revert_id) {
+    const path = this.at(id, `/reverts/${encodeURIComponent(revert_id)}/redo`);
+    return call('POST', path, { client_id: this.client_id });
+  }
+
   files(path) {
     return call('GET', `${this.root}/files${query({ path })}`);
   }

@@ -43,6 +43,7 @@ export const KEYS = [
   ['', 'c', 'In the review', 'Comment on the line'],
   ['', 'u', 'In the review', 'Undo the hunk'],
   ['', 'U', 'In the review', 'Undo all changes to the file'],
+  ['', 'r', 'In the review', 'Redo what was undone last'],
   ['', 'o', 'In the review', 'Open the file'],
   ['', 's', 'In the review', 'Show diffs side by side or in one column'],
   ['', 'Esc', 'In the review', 'Go back to the conversation'],

@@ -3,7 +3,7 @@
 
 import { toast } from './a11y.js';
 import { copied } from './copying.js';
-import { h, replace, withCode } from './dom.js';
+import { h, icon, replace, withCode } from './dom.js';
 import { bytes, exactly, hour, oneLine, plain, plural, seconds, tokens } from './format.js';
 
 const MOST_SHOWN = 100_000; // characters of one piece
@@ -66,6 +66,7 @@ function request(item, load) {
     h(
       'summary',
       {},
+      icon('right'),
       h('strong', {}, `Request ${item.number}`),
       h('span', {}, plain(item.model)),
       h('time', { datetime: item.sent_at, title: exactly(item.sent_at) }, hour(item.sent_at)),
@@ -143,7 +144,7 @@ function piece(title, whole, open = false) {
   return h(
     'details',
     { class: 'sent-piece', open },
-    h('summary', {}, title, h('span', { class: 'quiet' }, oneLine(shown, 100))),
+    h('summary', {}, icon('right'), title, h('span', { class: 'quiet' }, oneLine(shown, 100))),
     h('pre', { class: 'output', tabindex: '0', role: 'group', 'aria-label': title }, shown),
     rest > 0 && h('p', { class: 'quiet' }, `${plural(rest, 'more character')}. “Copy as JSON” has everything.`),
   );
