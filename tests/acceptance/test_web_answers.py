@@ -27,6 +27,13 @@ TYPE = """(field, text) => {
   }
 }"""
 
+# What the badges of keys on buttons show; and how wide the buttons are.
+SHOWN = """(badges) => badges.map((badge) => {
+  const sign = getComputedStyle(badge, '::after');
+  return badge.textContent + (sign.visibility === 'visible' && sign.content !== 'none' ? JSON.parse(sign.content) : '');
+})"""
+WIDTHS = "(row) => [...row.children].map((button) => button.getBoundingClientRect().x)"
+
 
 def effect(tab: Tab) -> Locator:
     return tab.page.locator(".answering .effect")
@@ -115,7 +122,13 @@ async def test_a_letter_in_the_prompt_gives_no_lasting_answer_without_enter(chro
         await anna.page.clock.install()
         await anna.say("[[slow]]")
         await asked(anna, "touch a")
+        badges = anna.asks.locator("button kbd")
+        await anna.transcript.focus()
+        assert await badges.evaluate_all(SHOWN) == ["y", "s", "a", "d"]
+        width = await anna.asks.locator(".buttons").first.evaluate(WIDTHS)
         await anna.prompt.focus()
+        assert await badges.evaluate_all(SHOWN) == ["y", "s ↵", "a ↵", "d"]
+        assert await anna.asks.locator(".buttons").first.evaluate(WIDTHS) == width, "no button moves under the mouse"
         for key in ("a", "s"):
             await press(anna, key)
             await expect(anna.prompt).to_have_value(key)
