@@ -66,6 +66,7 @@ export const server = {
   providers: () => call('GET', '/v1/providers'),
   checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
   connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
+  forgetProvider: (id) => call('DELETE', `/v1/providers/${encodeURIComponent(id)}`),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
