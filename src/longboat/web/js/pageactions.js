@@ -59,7 +59,7 @@ export class PageActions {
   list() {
     const { talk } = this;
     const named = (action, label) => ({ label, keys: keysOf(action), run: () => this.run(action, document.body) });
-    const buttons = [...document.querySelectorAll('.topbar button, .topbar a.icon-button')];
+    const buttons = [...document.querySelectorAll('.topbar button, .topbar a[title]')];
     return [
       talk?.working.active && { label: 'Stop the run', keys: keysOf('stop'), run: () => talk.working.stop() },
       talk && named('new', 'New session'),
