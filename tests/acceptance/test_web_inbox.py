@@ -10,13 +10,15 @@ import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
 from browser import MARKS, NARROW, Tab, open_tab
 from browser import call as tool
+from inert import check_inert
 from playwright.async_api import Browser, Locator, Route, expect
 from processes import Site, open_site
 from push_service import Subscriber, open_push_service
 from sessions import SessionClient
 
 from hostile import LINES
-from longboat.testing import Say
+from longboat.testing import Refuse, Say
+from longboat.wire.plain import plain_line
 
 pytestmark = MARKS
 pytest_plugins = ("chromium",)
@@ -465,7 +467,27 @@ async def test_f3_what_others_wrote_is_text_in_the_inbox(chromium: Browser, own_
             await session.http.patch(f"{session.workspace}/sessions/{session.session_id}", json={"title": whole[:400]})
             await session.submit(f"[[{name}]] {whole}", name)
             await expect(items(anna).first).to_contain_text(texts[-1])
-        assert await anna.page.evaluate("window.__pwned") is False
+        await check_inert(anna)
+
+
+async def test_f3_the_errors_of_failed_runs_are_text_in_the_inbox(chromium: Browser, own_site: Site) -> None:
+    """Providers and their proxies write them."""
+    site = own_site
+    here = await site.session(site.project("here"))
+    session = await site.session(site.project("failing"))
+    seen = 0
+    async with open_tab(chromium, site, here) as anna:
+        await anna.page.goto(f"{anna.origin}/#/inbox")
+        for number, payload in enumerate(LINES):
+            name = f"failing{number}"
+            site.model.add([Refuse(400, message=f"{name}: `code` {payload}")], name=name)
+            assert await session.outcome(await session.submit(f"[[{name}]] {payload}", name)) == "error"
+            error = items(anna).first.locator(".wrong")
+            await expect(error).to_contain_text(f"{name}: code")
+            shown = await error.text_content() or ""
+            seen += plain_line(payload)[:60].strip() in shown
+        await check_inert(anna)
+        assert seen > 0.9 * len(LINES), "they did come through"
 
 
 async def test_f3_the_tabs_of_a_browser_share_one_stream_of_the_inbox(chromium: Browser, own_site: Site) -> None:
