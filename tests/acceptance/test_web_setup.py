@@ -12,7 +12,7 @@ from browser import MARKS, NARROW, Tab, open_tab
 from playwright.async_api import Browser, Route, expect
 from processes import Site, open_site
 
-from longboat.testing import Say
+from longboat.testing import Refuse, Say
 from longboat.testing.endpoint import ScriptedEndpoint
 from secrecy import SECRETS
 
@@ -158,6 +158,22 @@ async def test_a_new_session_shows_where_it_is_and_what_to_try(chromium: Browser
         assert (await Axe().run(tab.page)).violations_count == 0
         await main.get_by_role("link", name="Mend <b>it</b>").click()
         await expect(tab.title).to_have_text("Mend <b>it</b>")
+
+
+async def test_the_recent_sessions_of_a_new_one_show_which_failed(chromium: Browser, site: Site) -> None:
+    site.model.add([Refuse(400, message="No.")], name="recent-failed")
+    site.model.add([Say("Fine.")], name="recent-fine")
+    directory = site.project("recent")
+    for name, outcome in (("recent-failed", "error"), ("recent-fine", "end_turn")):
+        session = await site.session(directory)
+        assert await session.outcome(await session.submit(f"[[{name}]]")) == outcome
+    async with open_tab(chromium, site) as tab:
+        await tab.page.goto(f"{tab.origin}/#/{session.workspace.rpartition('/')[2]}")
+        recent = tab.page.locator(".recent li")
+        await expect(recent).to_have_count(2)
+        await expect(recent.filter(has_text="recent-failed").get_by_role("img", name="failed")).to_be_visible()
+        await expect(recent.filter(has_text="recent-fine").get_by_role("img")).to_have_count(0)
+        assert (await Axe().run(tab.page)).violations_count == 0
 
 
 async def test_the_set_up_is_in_the_menu_and_a_command_and_closes(chromium: Browser, site: Site) -> None:

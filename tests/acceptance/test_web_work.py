@@ -161,6 +161,15 @@ async def test_f3_files_commands_and_the_shell_from_the_prompt(chromium: Browser
         await anna.prompt.fill("")
         await anna.prompt.press_sequentially("/rev")
         await expect(option.first).to_contain_text("Look it over")
+        await anna.prompt.fill("/")
+        await expect(option).to_have_count(12)
+        left = await option.locator("span:nth-child(2)").evaluate_all(
+            "(hints) => hints.map((hint) => hint.getBoundingClientRect().x)"
+        )
+        assert len(left) == 12
+        assert len(set(left)) == 1, "what they do is in one column"
+        await anna.prompt.fill("/rev")
+        await expect(option).to_have_count(1)
         await anna.picture("page-completion")
         await anna.prompt.press("Enter")
         await anna.prompt.press_sequentially("the hull")
