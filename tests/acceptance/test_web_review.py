@@ -142,6 +142,7 @@ async def test_f3_when_everything_is_undone_the_review_still_offers_to_redo_it(c
             await expect(section(anna, name)).to_have_count(0)
         await anna.page.keyboard.press("Escape")
         await anna.button("Review", within=anna.page.locator("#aside")).click()
+        await expect(redo(anna)).to_have_text("Redo all changes in b.py")
         await anna.page.keyboard.press("r")
         await expect(section(anna, "b.py").locator("tr.hunk")).to_have_count(1)
         # An editor was faster: nothing is redone, and it says why.

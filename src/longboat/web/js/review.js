@@ -344,7 +344,7 @@ export class Review {
 
   async redo() {
     const { undone } = this;
-    if (!undone) return;
+    if (!undone) return toast('Nothing to redo.');
     const name = plain(undone.path);
     const detail = `${plain(person(undone.by)) || 'Someone'} undid this. Redo changes the file now.`;
     if (!this.isMine(undone) && !(await confirmed(`Redo ${plain(undone.what)} in ${name}?`, detail, 'Redo'))) return;
