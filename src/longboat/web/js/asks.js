@@ -6,6 +6,7 @@ import { h } from './dom.js';
 import { oneLine, plain } from './format.js';
 import { person } from './people.js';
 import { permissionCard } from './permission.js';
+import { rendered } from './rendering.js';
 
 const ANSWER_SHOWN_MS = 5000;
 const ANSWERS = { once: 'allowed once', session: 'allowed for this session', always: 'always allowed', deny: 'denied' };
@@ -62,7 +63,10 @@ export class Asks {
   }
 
   card(ask) {
-    if (!isPermission(ask)) return frame(ask, 'question', plain(ask.text), questionForm(ask, (words) => this.reply(ask, words)));
+    if (!isPermission(ask)) {
+      const [title, more] = inTwo(ask.text);
+      return frame(ask, 'question', title, more && prose(more), questionForm(ask, (words) => this.reply(ask, words)));
+    }
     const { kind, title, content } = permissionCard(ask, (body) => this.reply(ask, body));
     return frame(ask, kind, title, ...content);
   }
@@ -131,6 +135,19 @@ function frame(ask, kind, title, ...children) {
     ask.parent_session_id && h('p', { class: 'quiet' }, 'Asked by a sub-agent'),
     ...children,
   );
+}
+
+/** The first paragraph of a question, and what follows: of a plan, why and its steps. */
+function inTwo(text) {
+  const [title, ...more] = plain(text).trim().split(/\n[ \t]*\n/);
+  return [title, more.join('\n\n').trim()];
+}
+
+/** Markdown: as text until it is rendered. */
+function prose(text) {
+  const box = h('div', { class: 'prose', tabindex: '0', role: 'group', 'aria-label': 'Details' }, h('div', { class: 'tail' }, text));
+  rendered('markdown', text).then((made) => box.replaceChildren(made));
+  return box;
 }
 
 /** Choices with their numbers, which are keys too, and a field for an own answer. */
