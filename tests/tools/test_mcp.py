@@ -195,7 +195,7 @@ async def test_prompts_and_resources_are_listed_and_read(tmp_path: Path) -> None
             ),
             McpPrompt(server="t", name="dawdle", description="", arguments=()),
         ]
-        assert await harness.servers.offered("t") == tuple(harness.servers.prompts())
+        assert await harness.servers.list_prompts("t") == tuple(harness.servers.prompts())
         assert await harness.servers.prompt("t", "review", {"path": "a.py"}) == "Review a.py in a kind tone."
         with pytest.raises(ToolError, match="no MCP server 'u'"):
             await harness.servers.prompt("u", "review", {})

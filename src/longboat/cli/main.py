@@ -223,11 +223,11 @@ def _ended_by(error: OSError) -> int:
     forget_stdout()
     if isinstance(error, BrokenPipeError):
         return READER_GONE
-    Failure(_told(error)).show()
+    Failure(_describe_error(error)).show()
     return 1
 
 
-def _told(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"

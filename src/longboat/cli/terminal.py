@@ -78,14 +78,14 @@ def _open(
 ) -> None:
     import asyncio
 
-    code, said = asyncio.run(_shown(address, path, session_id, wishes, environ))
+    code, said = asyncio.run(_run_app(address, path, session_id, wishes, environ))
     if said:
         click.echo(said, err=bool(code))
     if code:
         sys.exit(code)
 
 
-async def _shown(
+async def _run_app(
     address: Mapping[str, str | None],
     path: str,
     session_id: str | None,

@@ -267,11 +267,11 @@ def _tool_mode(entry: ModelEntry, facts: catalogue.Facts) -> ToolMode | None:
 
 
 def _abilities(entry: ModelEntry, facts: catalogue.Facts) -> Abilities:
-    def told(configured: bool | None, known: bool | None) -> bool:
+    def is_able(configured: bool | None, known: bool | None) -> bool:
         return configured if configured is not None else known is not False
 
     return Abilities(
-        images=told(entry.images, facts.images),
+        images=is_able(entry.images, facts.images),
         tools=entry.tools != "none",
-        effort=told(entry.reasoning, facts.effort),
+        effort=is_able(entry.reasoning, facts.effort),
     )

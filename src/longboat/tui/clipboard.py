@@ -96,7 +96,7 @@ async def _read(reader: Reader) -> bytes:
     except OSError:
         return b""
     try:
-        said = await _said(process)
+        said = await _read_output(process)
         return reader.decode(said) if await process.wait() == 0 else b""
     except ValueError:  # unknown encoding
         return b""
@@ -104,7 +104,7 @@ async def _read(reader: Reader) -> bytes:
         await _end(process)
 
 
-async def _said(process: Process) -> bytes:
+async def _read_output(process: Process) -> bytes:
     assert process.stdout is not None
     said = bytearray()
     while piece := await process.stdout.read(65_536):

@@ -32,7 +32,7 @@ from longboat.models.protocol import (
 from longboat.models.tool_modes.memory import ToolMemory, ToolUse
 from longboat.models.tool_modes.steps import Step, StepReader, as_steps
 from longboat.models.tool_modes.text_calls import CallWatch, as_text, find_calls, salvage_call, write_calls
-from longboat.models.tool_modes.tool_texts import TextCall, spoken
+from longboat.models.tool_modes.tool_texts import TextCall, write_as_text
 from longboat.wire.ids import new_id
 from longboat.wire.model_requests import ToolMode
 from longboat.wire.models import Usage
@@ -135,7 +135,7 @@ class ToolModel:
             return self._watched(request) if watched else self._passed_on(request)
         if not request.tools:
             # There may still be calls in the transcript.
-            return self._passed_on(replace(request, messages=spoken(request.messages, write_calls)))
+            return self._passed_on(replace(request, messages=write_as_text(request.messages, write_calls)))
         return self._in_steps(use, request) if use.mode == "steps" else self._as_text(request)
 
     async def _passed_on(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

@@ -61,7 +61,7 @@ class ToolCalls:
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
             await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
-        results = made.finish(now(), self._limits.noted)
+        results = made.finish(now(), self._limits.add_note)
         self.round = None
         return results
 
@@ -79,7 +79,7 @@ class ToolCalls:
         with self._services.traces.tool(self._record.run.run_id, call) as report:
             result = await caller.call(call, slot)
             report(result)
-        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.nudged(call, result)))
+        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.add_nudge(call, result)))
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
                 f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
@@ -204,10 +204,10 @@ class Round:
         parts = tuple(slot.cut_off() or slot.part() for slot in self._slots)
         return msgspec.structs.replace(self._base, parts=parts)
 
-    def finish(self, at: str, noted: Callable[[Message], Message]) -> Message:
-        """`noted` adds what else the model is to read."""
+    def finish(self, at: str, add_note: Callable[[Message], Message]) -> Message:
+        """`add_note` adds what else the model is to read."""
         self._base = msgspec.structs.replace(self._base, finished_at=at)
-        message = noted(self.message())
+        message = add_note(self.message())
         self._outbox.whole(message)
         return message
 

@@ -117,7 +117,7 @@ class Web:
             location = response.headers.get("location")
             if response.status_code in _REDIRECTS and location:
                 return _checked(location, base=url)
-            body, is_whole = await _bounded(response, limit)
+            body, is_whole = await _read_at_most(response, limit)
             content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             return Page(
                 url=str(url),
@@ -215,7 +215,7 @@ def _request(
     return client.build_request(method, url.copy_with(host=address), headers=whole, content=body, extensions=name)
 
 
-async def _bounded(response: "httpx2.Response", limit: int) -> tuple[bytes, bool]:
+async def _read_at_most(response: "httpx2.Response", limit: int) -> tuple[bytes, bool]:
     """At most `limit` bytes of the body, and whether that is all. Unpacked here, so that a small answer cannot fill the
     memory."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()

@@ -91,7 +91,7 @@ class LanguageServers:
         except ToolError:
             return ""
         findings = await asyncio.gather(*(check.after_change(each, path, text, self.timeouts) for each in slots))
-        return check.describe_findings(findings, path, self.shown)
+        return check.describe_findings(findings, path, self.display_path)
 
     async def check_file(self, path: Path, text: str) -> check.Report:
         """What the servers say of one file. A ToolError if none of them works."""
@@ -103,7 +103,7 @@ class LanguageServers:
         """What the servers say of the files below a directory; of many files, of those that changed last."""
         found = await asyncio.to_thread(self._files, below)
         if not found:
-            raise ToolError(f"No configured language server supports any file type in {self.shown(below)}.")
+            raise ToolError(f"No configured language server supports any file type in {self.display_path(below)}.")
         work: dict[ServerSlot, list[Path]] = {}
         for path in found[: check.MAX_SWEPT]:
             for slot in await self._berths_of(path):
@@ -138,7 +138,7 @@ class LanguageServers:
         await self._warming.aclose()
         await asyncio.gather(*(slot.aclose() for slot in self._slots.values()))
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         return display_path(self.directory, path)
 
     def _takes(self, path: Path) -> bool:
