@@ -208,7 +208,7 @@ async def test_a_canceled_command_is_gone_with_all_that_it_started(bash: BashToo
 async def test_a_command_that_obeys_term_may_clean_up(
     bash: BashTool, context: OpenToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process_tree, "PATIENCE_S", 20)
+    monkeypatch.setattr(process_tree, "KILL_AFTER_S", 20)
     command = f"trap 'touch cleaned; exit' TERM; echo $$ > shell; {WAIT_FOR_GO}"
     running = asyncio.create_task(context.use(bash, command=command))
     await wait_until(lambda: written(context.directory, "shell"))

@@ -1,7 +1,7 @@
-"""The tool calls of a turn, round by round.
+"""The tool calls of a turn, step by step.
 
-Owns the current round, and notices when the same call is repeated over and over. Must not know models or the rest of
-the turn.
+Owns the results of the current step, and notices when the same call is repeated over and over. Must not know models or
+the rest of the turn.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,13 +47,13 @@ class ToolCalls:
         self._heed_stop = heed_stop
         self._problem = problem
         self._loop_guard = LoopGuard()
-        self.round: Round | None = None
+        self._current: StepResults | None = None
         self.told: set[Path] = set()
         """Instructions of files below the workspace that the model has read in this turn."""
 
     async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
         """The message of the results, finished. `new`: nobody has seen it yet; else a restart came in between."""
-        made = self.round = Round(message, self._outbox, new=new)
+        made = self._current = StepResults(message, self._outbox, new=new)
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
         )
@@ -62,14 +62,14 @@ class ToolCalls:
             pairs = zip(made.begin(*group), group, strict=True)
             await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
         results = made.finish(now(), self._limits.add_note)
-        self.round = None
+        self._current = None
         return results
 
     def cut_off(self) -> Message | None:
-        """The message of the round that the turn ends in, if any, with the times of the calls that get no result."""
-        if self.round is None:
+        """The message of the step that the turn ends in, if any, with the times of the calls that get no result."""
+        if self._current is None:
             return None
-        message = self.round.cut_off()
+        message = self._current.cut_off()
         for part in message.parts:
             if isinstance(part, ToolResultPart) and not part.finished:
                 self._owner.add_call(self._record.run.run_id, part)
@@ -95,8 +95,8 @@ MAX_SHOWN = 1_000_000
 class Slot:
     """One call's result: the tool's output so far and people's answers, then the result itself."""
 
-    def __init__(self, around: "Round", place: int, call_id: str, name: str) -> None:
-        self._round = around
+    def __init__(self, results: "StepResults", place: int, call_id: str, name: str) -> None:
+        self._results = results
         self._place = place
         self._shown: list[str] = []
         self._length = 0
@@ -126,7 +126,7 @@ class Slot:
         at = self._length
         self._shown.append(text)
         self._length += len(text)
-        self._round.grow(self._place, at, text)
+        self._results.grow(self._place, at, text)
 
     def ask(self, asked_at: str) -> None:
         self._asked_at = asked_at
@@ -137,7 +137,7 @@ class Slot:
             self._answers.append(answer)
             self._began_at = min(self._began_at, asked_at)  # asked before a restart, the call made again after it
             self.wait(seconds_between(asked_at, answered_at))
-            self._round.tell()
+            self._results.tell()
 
     def wait(self, waited_s: float) -> None:
         self._asked_at = None
@@ -145,7 +145,7 @@ class Slot:
 
     def put(self, result: ToolResultPart) -> ToolResultPart:
         self._result = self._timed(msgspec.structs.replace(result, answers=tuple(self._answers)))
-        self._round.tell()
+        self._results.tell()
         return self._result
 
     def cut_off(self) -> ToolResultPart | None:
@@ -167,7 +167,9 @@ class Slot:
         return self
 
 
-class Round:
+class StepResults:
+    """The message with the results of one step's calls, as far as they have come."""
+
     def __init__(self, message: Message, outbox: Outbox, *, new: bool) -> None:
         self._base = message
         self._outbox = outbox
