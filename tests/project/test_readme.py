@@ -228,6 +228,15 @@ def test_every_module_that_a_page_names_exists(page: str) -> None:
     assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in MODULES)] == []
 
 
+def test_the_walk_of_a_prompt_names_few_files() -> None:
+    """ADR 0039: what a newcomer opens to understand a prompt."""
+    walk = TEXTS["docs/architecture.md"].partition("\n## One prompt, end to end\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w/]+\.py)`", walk))
+    assert {"core/lifecycle.py", "runtime/session/actor.py", "runtime/turn/step.py"} <= named
+    assert len(named) <= 30
+    assert f"names the {len(named)} files" in TEXTS["docs/adr/0039-files-on-a-prompts-way.md"]
+
+
 def test_the_retry_page_names_every_module_that_has_a_policy() -> None:
     (listed,) = re.findall(r"^The loops that exist.*?\n\n", TEXTS["docs/howto/add-a-retry-policy.md"], re.M | re.S)
     source = ROOT / "src" / "longboat"
