@@ -16,7 +16,6 @@ from longboat.core.repetition import RepetitionGuard
 from longboat.errors import ModelError
 from longboat.models.openai_refusal import TOOLS_REFUSED
 from longboat.models.protocol import (
-    Abilities,
     Closable,
     Finished,
     ModelEvent,
@@ -28,6 +27,7 @@ from longboat.models.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
+    WrappedModel,
 )
 from longboat.models.tool_modes.memory import ToolMemory, ToolUse
 from longboat.models.tool_modes.steps import Step, StepReader, as_steps
@@ -62,41 +62,22 @@ class _Unfit(Exception):
         self.error = error
 
 
-class ToolModel:
+class ToolModel(WrappedModel):
     """An adapter whose model need not have native tools."""
 
     def __init__(self, adapter: Closable, memory: ToolMemory, *, wanted: ToolMode | None = None) -> None:
         """`wanted`: the way that is configured; None: find it out."""
-        self.adapter = adapter
+        super().__init__(adapter)
         self._memory = memory
         self._wanted = wanted
         self._known = ToolUse(mode=wanted) if wanted is not None else memory.recall()
         self._worked: ToolUse | None = None
         """The way in which the last answer came."""
 
-    @property
-    def provider(self) -> str:
-        return self.adapter.provider
-
-    @property
-    def name(self) -> str:
-        return self.adapter.name
-
-    @property
-    def context_window(self) -> int:
-        return self.adapter.context_window
-
-    @property
-    def abilities(self) -> Abilities:
-        return self.adapter.abilities
-
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         async with aclosing(self._events(request)) as events:
             yield events
-
-    async def aclose(self) -> None:
-        await self.adapter.aclose()
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         ways = self._ways(request)
