@@ -166,6 +166,18 @@ async def test_f3_a_review_by_keyboard_alone_and_comments_become_the_prompt(chro
         await expect(tab.page.locator(".review")).to_be_hidden()
 
 
+async def test_f3_a_changed_file_keeps_the_focus_when_the_list_is_drawn_again(chromium: Browser, site: Site) -> None:
+    _, session = await reviewed(site, "focus")
+    site.model.add([call("multiedit", path="a.py", edits=edits(5))], [Say("One more.")], name="one-more")
+    async with open_tab(chromium, site) as tab:
+        await tab.go(session)
+        row = tab.page.get_by_title("Review b.py")
+        await row.focus()
+        await session.outcome(await session.submit("[[one-more]]", approve="all", client_id="ben"))
+        await expect(tab.page.locator(".changes")).to_contain_text("2 files, +4 −4")
+        await expect(row).to_be_focused()
+
+
 async def test_f3_files_are_browsed_shown_and_put_into_the_prompt(chromium: Browser, site: Site) -> None:
     directory, session = await reviewed(site, "tree")
     (directory / "src").mkdir()

@@ -239,7 +239,7 @@ async def test_f3_sub_agents_are_shown_inside_their_calls_and_plan_timeline_and_
     async with open_tab(chromium, site, session) as anna:
         await anna.say("[[send]]")
         await anna.sees("All seen.")
-        await expect(anna.page.locator(".todos li")).to_have_text(["✓Look", "◐Tell", "○Rest"])
+        await expect(anna.page.locator("#aside-content .todos li")).to_have_text(["✓Look", "◐Tell", "○Rest"])
         gate.open()
         await anna.idle()
         agents = anna.tools.filter(has_text="agent")

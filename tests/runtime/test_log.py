@@ -196,8 +196,8 @@ def drain(monkeypatch: pytest.MonkeyPatch) -> Drain:
     """Look only: nothing is changed."""
     seen, fetch = Drain(), SqliteReader.fetch
 
-    def look(self: SqliteReader, query: str, **params: Any) -> list[Row]:
-        rows = fetch(self, query, **params)
+    async def look(self: SqliteReader, query: str, **params: Any) -> list[Row]:
+        rows = await fetch(self, query, **params)
         if query.startswith("events_"):
             seen.fetches += 1
             seen.size += sum(len(row["frames"]) for row in rows if "frames" in row.keys())  # noqa: SIM118 - a Row
@@ -325,11 +325,11 @@ async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypa
         start = str(Cursor(running.workspace.id, 1, 1))
         stuck, on, fetch, loop = asyncio.Event(), threading.Event(), SqliteReader.fetch, asyncio.get_running_loop()
 
-        def stall(self: SqliteReader, query: str, **params: Any) -> list[Row]:
+        async def stall(self: SqliteReader, query: str, **params: Any) -> list[Row]:
             if query.startswith("events_") and params["number"] == 1:
                 loop.call_soon_threadsafe(stuck.set)
                 on.wait()
-            return fetch(self, query, **params)
+            return await fetch(self, query, **params)
 
         monkeypatch.setattr(SqliteReader, "fetch", stall)
         stack.callback(on.set)

@@ -20,8 +20,8 @@ from longboat.backoff import Backoff
 from longboat.config.settings import PushSection, ServerSection
 from longboat.errors import BadInput, StoreUnavailable
 from longboat.runtime.push_messages import BODY, KEY_FILE, encrypt, text_of
+from longboat.store.reading.reads import QueriedReads
 from longboat.store.records import PushSubscription
-from longboat.store.sqlite.reads import SqliteReads
 from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.wire.inbox import InboxItem, InboxKind, PushKeys, Subscribe
@@ -84,15 +84,15 @@ async def test_what_is_answered_elsewhere_is_withdrawn(tmp_path: Path) -> None:
 async def test_a_store_that_cannot_be_read_at_the_start_costs_no_later_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, refused = SqliteReads.push_subscriptions, asyncio.Event()
+    real, refused = QueriedReads.push_subscriptions, asyncio.Event()
 
-    async def busy(reads: SqliteReads) -> list[PushSubscription]:
+    async def busy(reads: QueriedReads) -> list[PushSubscription]:
         if not refused.is_set():
             refused.set()
             raise StoreUnavailable("The disk is busy.")
         return await real(reads)
 
-    monkeypatch.setattr(SqliteReads, "push_subscriptions", busy)
+    monkeypatch.setattr(QueriedReads, "push_subscriptions", busy)
     monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0))
     async with open_push_service() as service, launch(tmp_path, ScriptedModel([[QUESTION]]), server=ALLOWED) as running:
         await refused.wait()

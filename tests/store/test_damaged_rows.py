@@ -101,8 +101,8 @@ async def test_d12_the_server_starts_and_every_other_session_is_taken_up(tmp_pat
 @pytest.mark.parametrize("damage", ENDS_ITS_RUN)
 async def test_d12_the_run_of_a_damaged_session_ends_once_and_says_why(tmp_path: Path, damage: str) -> None:
     async with restarted(tmp_path, (INSERTS | UPDATES)[damage]) as running:
-        row = await running.workspace.store.read(
-            lambda reader: reader.fetch("run_by_id", workspace_id=running.workspace.id, run_id="bad-active")[0]
+        (row,) = await running.workspace.store.read(
+            lambda reader: reader.fetch("run_by_id", workspace_id=running.workspace.id, run_id="bad-active")
         )
         assert (row["state"], row["outcome"]) == ("finished", "error")
         reader = Watcher()

@@ -13,8 +13,9 @@ import longboat
 from cases import for_each
 from longboat.errors import DataDirError
 from longboat.store import changes
+from longboat.store.queries import Query, parse_queries
 from longboat.store.sqlite.migrations import migrate, migrations
-from longboat.store.sqlite.queries import Query, load_queries, parse_queries
+from longboat.store.sqlite.queries import load_queries
 from longboat.wire.plain import fold_case
 
 QUERIES = load_queries()

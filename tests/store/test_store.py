@@ -225,10 +225,11 @@ async def test_a_read_does_not_wait_for_replays(bench: Bench) -> None:
     on, loop = threading.Event(), asyncio.get_running_loop()
     stuck = asyncio.Event()
 
-    def stand_still(reader: SqliteReader) -> str:
+    async def stand_still(reader: SqliteReader) -> str:
         loop.call_soon_threadsafe(stuck.set)
         on.wait()
-        return reader.fetch("session_by_id", workspace_id="w", session_id="s")[0]["title"]
+        (row,) = await reader.fetch("session_by_id", workspace_id="w", session_id="s")
+        return str(row["title"])
 
     replays = [asyncio.ensure_future(bench.store.read(stand_still, replay=True)) for _ in range(10)]
     try:

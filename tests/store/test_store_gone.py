@@ -95,9 +95,9 @@ async def test_d8_what_was_saved_can_be_read_by_every_reader_until_the_server_st
         sqlite3.connect(tmp_path / "data" / STORE_NAME).executescript("UPDATE sessions SET title = 'of another'")
         both = threading.Barrier(2)
 
-        def read(reader: SqliteReader) -> list[str]:
+        async def read(reader: SqliteReader) -> list[str]:
             both.wait()  # at the same time, so on both threads
-            rows = reader.fetch("sessions_page", workspace_id="w", before=2**62, limit=5)
+            rows = await reader.fetch("sessions_page", workspace_id="w", before=2**62, limit=5)
             return [row["title"] for row in rows]
 
         assert await asyncio.gather(bench.store.read(read), bench.store.read(read)) == [["s"], ["s"]]

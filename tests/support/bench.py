@@ -33,7 +33,7 @@ class Bench:
         return [number for entry in self.published for number in range(entry.first, entry.last + 1)]
 
     async def rows(self, query: str, **params: Any) -> list[dict[str, Any]]:
-        return await self.store.read(lambda reader: [dict(row) for row in reader.fetch(query, **params)])
+        return [dict(row) for row in await self.store.read(lambda reader: reader.fetch(query, **params))]
 
     async def titles(self) -> list[str]:
         rows = await self.rows("sessions_page", workspace_id="w", before=2**62, limit=500)

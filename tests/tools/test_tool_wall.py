@@ -7,6 +7,9 @@ import asyncio
 import os
 import socket
 import subprocess
+import sys
+import tempfile
+import venv
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,7 @@ from rules import parse_rules
 from walls import needs_landlock
 
 from longboat.testing.tool_context import OpenToolContext
-from longboat.tools.process import process_tree
+from longboat.tools.process import process_tree, supervisor_client
 from longboat.tools.process.bash import QUIET, BashTool
 from longboat.tools.process.jobs import Jobs
 from longboat.tools.sandbox import denied_files, landlock, wall
@@ -137,6 +140,19 @@ async def test_nothing_can_be_changed(place: Place, tmp_path: Path, command: str
     assert not (tmp_path / "beside").exists()
     places = (Path("/var/tmp"), Path.home())
     assert [place for place in places if (place / "longboat-wall-test").exists()] == []
+
+
+@needs_bubblewrap
+@pytest.mark.parametrize("held_by", ["bubblewrap"], indirect=True)
+async def test_the_wall_holds_where_longboat_is_installed_below_tmp(
+    held_by: str, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        venv.create(directory, symlinks=True)
+        python = f"{directory}/bin/python"
+        monkeypatch.setattr(sys, "prefix", directory)
+        monkeypatch.setattr(supervisor_client, "_PROGRAM", (python, *supervisor_client._PROGRAM[1:]))
+        assert (await place.run("cat file")).startswith("ours\n")
 
 
 async def test_a_harmless_command_does_what_it_should_and_says_that_it_ran_read_only(

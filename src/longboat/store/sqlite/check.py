@@ -90,7 +90,7 @@ def counts_of(connection: sqlite3.Connection) -> dict[str, int]:
     """How much the store holds; nothing of one with another schema."""
     if schema_of(connection) != newest_schema():
         return {}
-    (row,) = SqliteReader(connection, _queries()).fetch("check_counts")
+    (row,) = SqliteReader(connection, _queries()).rows("check_counts")
     return {name: row[name] for name in row.keys()}  # noqa: SIM118 - a row is no mapping: it iterates over values
 
 

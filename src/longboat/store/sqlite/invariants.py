@@ -65,7 +65,7 @@ def _undecodable(reader: SqliteReader, query: str, decode: Callable[[Row], objec
 
 def _pages(reader: SqliteReader, query: str) -> Iterator[Row]:
     after = -1
-    while rows := reader.fetch(query, after=after, limit=PAGE):
+    while rows := reader.rows(query, after=after, limit=PAGE):
         yield from rows
         if rows[-1]["place"] <= after:  # a damaged index could lead in a circle
             raise ValueError("rows are out of order")
@@ -152,7 +152,7 @@ def _wrong_end(run: Run, ends: int, *, begun: bool) -> str | None:
 
 
 def _left_asks(reader: SqliteReader) -> Iterator[Problem]:
-    for row in chain(reader.fetch("check_permissions_left"), reader.fetch("check_questions_left")):
+    for row in chain(reader.rows("check_permissions_left"), reader.rows("check_questions_left")):
         ask_id, session_id = legible_text(row["ask_id"]), legible_text(row["session_id"])
         detail = f"{ask_id} of session {session_id} is still waiting, but its run has ended"
         yield Problem(kind="ask", detail=detail)

@@ -1,41 +1,17 @@
-"""Named queries, read from a dialect's `.sql` file: `-- name:` and a purpose line above each. A reader answers by
-them, also from rows that are damaged on disk."""
+"""The named queries of SQLite, and a reader that answers by them, also from rows that are damaged on disk."""
 
-import re
 import sqlite3
-from dataclasses import dataclass
-from importlib import resources
+from functools import cache
 from typing import Any
 
+from longboat.store import queries
 from longboat.store.protocol import Row
-
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """`numbered`: it needs `:number`, the newest event number of its unit, which only the writer knows."""
-
-    name: str
-    purpose: str
-    sql: str
-    numbered: bool
+from longboat.store.queries import Query
 
 
-def parse_queries(text: str) -> dict[str, Query]:
-    pieces = _NAME.split(text)[1:]
-    return {name: _parse(name, body) for name, body in zip(pieces[::2], pieces[1::2], strict=True)}
-
-
-def _parse(name: str, body: str) -> Query:
-    first, _, sql = body.strip().partition("\n")
-    if not first.startswith("-- "):
-        raise ValueError(f"query {name} has no purpose line")
-    return Query(name, first.removeprefix("-- "), sql.strip(), ":number" in sql)
-
-
+@cache
 def load_queries() -> dict[str, Query]:
-    return parse_queries(resources.files("longboat.store.sqlite").joinpath("queries.sql").read_text("utf-8"))
+    return queries.load_queries("longboat.store.sqlite")
 
 
 class SqliteReader:
@@ -45,7 +21,11 @@ class SqliteReader:
         self._connection = connection
         self._queries = queries
 
-    def fetch(self, query: str, **params: Any) -> list[Row]:
+    async def fetch(self, query: str, **params: Any) -> list[Row]:
+        """Never waits: see `longboat.store.queries.Reader`."""
+        return self.rows(query, **params)
+
+    def rows(self, query: str, **params: Any) -> list[Row]:
         sql = self._queries[query]
         try:
             return self._connection.execute(sql, params).fetchall()

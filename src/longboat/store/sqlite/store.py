@@ -12,7 +12,7 @@ import shlex
 import sqlite3
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,16 +20,16 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from longboat.backoff import Backoff
 from longboat.errors import DataDirError, DataDirGone, StoreDamaged, StoreUnavailable
 from longboat.store.datadir import OpenFiles
 from longboat.store.protocol import Entry, Listener, Published, Report, UniqueViolated, Unit, Write, WriteMissed
+from longboat.store.reading.reads import QueriedReads
 from longboat.store.sqlite.check import check_quickly, is_damage
 from longboat.store.sqlite.migrations import migrate
 from longboat.store.sqlite.queries import SqliteReader, load_queries, text_or_bytes
-from longboat.store.sqlite.reads import SqliteReads
 from longboat.store.sqlite.search import Search
 from longboat.wire.plain import fold_case
 
@@ -185,7 +185,7 @@ class SqliteStore:
         self._replayers = _Readers(path, REPLAYERS, "store-replayer")
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="store-check")
         self._search = Search(path, loop)
-        self.reads = SqliteReads(self.read, self._search)
+        self.reads = QueriedReads(self.read, self._search)
 
     # On the loop
 
@@ -201,7 +201,7 @@ class SqliteStore:
         self._inbox.put(_Pending(unit, future))
         return future
 
-    async def read(self, query: Callable[[SqliteReader], T], *, replay: bool = False) -> T:
+    async def read(self, query: Callable[[SqliteReader], Coroutine[Any, Any, T]], *, replay: bool = False) -> T:
         """Run `query` on a reader, in one read transaction, off the loop: what `reads` is made of."""
         readers = self._replayers if replay else self._readers
         try:
@@ -257,11 +257,11 @@ class SqliteStore:
 
     # On a reader thread
 
-    def _read(self, query: Callable[[SqliteReader], T], readers: "_Readers") -> T:
+    def _read(self, query: Callable[[SqliteReader], Coroutine[Any, Any, T]], readers: "_Readers") -> T:
         connection = readers.idle.get()
         connection.execute("BEGIN")
         try:
-            return query(SqliteReader(connection, self._sql))
+            return _run_to_end(query(SqliteReader(connection, self._sql)))
         finally:
             connection.execute("COMMIT")
             readers.idle.put(connection)
@@ -409,6 +409,17 @@ class SqliteStore:
             },
         )
         return Published(first, last, (entry.session_id, entry.parent_session_id), data)
+
+
+def _run_to_end(reading: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never waits, as those do that read by a `SqliteReader`."""
+    try:
+        reading.send(None)
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
+    reading.close()
+    raise RuntimeError("a read of SQLite waits for something else")
 
 
 class _Readers:

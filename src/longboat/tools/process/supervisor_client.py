@@ -274,6 +274,11 @@ def fence_command(argv: Sequence[str], fence: int | None, sieve: bytes, file_siz
     return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), str(file_size), *argv)
 
 
+def program_paths() -> tuple[str, ...]:
+    """What `fence_command` has to be able to read: Python, and our program."""
+    return sys.prefix, sys.base_prefix, supervisor.__file__
+
+
 def _hand_over(line: socket.socket, plan: bytes, output: int, fence: int | None) -> socket.socket:
     """Our end of the line to the guard that takes it."""
     ours, theirs = socket.socketpair()

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from longboat.permissions.shell.syntax import names
 from longboat.tools.process.git_config import git_directories
-from longboat.tools.process.supervisor_client import fence_command
+from longboat.tools.process.supervisor_client import fence_command, program_paths
 from longboat.tools.sandbox import landlock, seccomp
 from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
 from longboat.tools.sandbox.sandbox import SandboxedCommand, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
@@ -133,6 +133,9 @@ class ReadOnlyWall:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
         temp = str(self._temp)
         walls = [*bubblewrap_start(), "--tmpfs", "/tmp"]
+        for path in program_paths():  # Longboat itself may be installed there
+            if Path(path).is_relative_to("/tmp"):
+                walls += ["--ro-bind", path, path]
         closed = self._closed(denied)
         for path in map(str, self._readable_paths(closed)):
             walls += ["--ro-bind-try", path, path]

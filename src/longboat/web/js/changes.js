@@ -49,11 +49,14 @@ export class Changes {
     this.count.textContent = page.items.length ? total(page) : 'No changes.';
     this.button.hidden = !page.items.length;
     const more = page.items.length - MOST_ROWS;
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.title : null;
+    const rows = page.items.slice(0, MOST_ROWS).map((file) => this.row(file));
     replace(
       this.list,
-      page.items.slice(0, MOST_ROWS).map((file) => h('li', {}, this.row(file))),
+      rows.map((row) => h('li', {}, row)),
       more > 0 && h('li', { class: 'quiet' }, `and ${plural(more, 'more file')}`),
     );
+    if (focused) rows.find((row) => row.title === focused)?.focus();
   }
 
   row(file) {

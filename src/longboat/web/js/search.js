@@ -32,6 +32,7 @@ export class SearchResults {
   /** Searches for these words; without them nothing is shown. */
   find(words) {
     this.words = words;
+    this.more.hidden = true; // there may be more of the last search, but not of this one
     this.element.hidden = words.length < FEWEST_LETTERS;
     if (!this.element.hidden) return this.load(true);
     replace(this.list);

@@ -1,16 +1,31 @@
-"""The reads of the SQLite store: each one query, or several of one transaction, on a reader's thread.
+"""All reads of a store, made of its named queries: each one query, or several of one transaction.
 
-Implements longboat.store.reads.Reads.
+Implements longboat.store.reads.Reads for every dialect that has the queries. Must not know a database.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
+from longboat.store.queries import Reader
+from longboat.store.reading.inbox import read_inbox, read_inbox_after, read_inbox_since
+from longboat.store.reading.log import PENDING, read_log_page, read_pending, read_snapshot
+from longboat.store.reading.model_requests import read_request_body, read_requests
+from longboat.store.reading.statistics import read_session_timeline, read_session_usage, read_stats
+from longboat.store.reading.transcripts import (
+    ALL,
+    newest_turn,
+    open_messages,
+    read_export,
+    read_messages,
+    read_messages_before,
+    read_transcripts,
+    undone_turn,
+)
 from longboat.store.reads import Ask, InboxMarks
 from longboat.store.records import (
     AttachedClient,
@@ -46,22 +61,6 @@ from longboat.store.rows import (
     unfinished_from_row,
     workspace_from_row,
 )
-from longboat.store.sqlite.inbox import read_inbox, read_inbox_after, read_inbox_since
-from longboat.store.sqlite.log import PENDING, read_log_page, read_pending, read_snapshot
-from longboat.store.sqlite.model_requests import read_request_body, read_requests
-from longboat.store.sqlite.queries import SqliteReader
-from longboat.store.sqlite.search import Search
-from longboat.store.sqlite.statistics import read_session_timeline, read_session_usage, read_stats
-from longboat.store.sqlite.transcripts import (
-    ALL,
-    newest_turn,
-    open_messages,
-    read_export,
-    read_messages,
-    read_messages_before,
-    read_transcripts,
-    undone_turn,
-)
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
@@ -84,13 +83,19 @@ BY_ID: dict[type, str] = {Permission: "permission_by_id", Question: "question_by
 
 
 class RunRead(Protocol):
-    """Runs a query on a reader, in one read transaction, off the loop. `replay`: for somebody who reads the log.
-    However many they are, no other read waits for them."""
+    """Runs a query on a reader, in one read transaction. `replay`: for somebody who reads the log. However many they
+    are, no other read waits for them."""
 
-    def __call__(self, query: Callable[[SqliteReader], T], *, replay: bool = False) -> Awaitable[T]: ...
+    def __call__(self, query: Callable[[Reader], Coroutine[Any, Any, T]], *, replay: bool = False) -> Awaitable[T]: ...
 
 
-class SqliteReads:
+class Search(Protocol):
+    async def find(self, typed: str, *, workspace_id: str | None, before: int | None, limit: int) -> SearchPage:
+        """See `longboat.store.reads.Reads.search`."""
+        ...
+
+
+class QueriedReads:
     def __init__(self, read: RunRead, search: Search) -> None:
         self._read = read
         self._search = search
@@ -348,50 +353,50 @@ SessionRows = tuple[list[Row], int | None]
 """A page, and the place of its last session if there may be more."""
 
 
-def _newest_sessions(reader: SqliteReader, which: Which, before: int | None, limit: int) -> SessionRows:
+async def _newest_sessions(reader: Reader, which: Which, before: int | None, limit: int) -> SessionRows:
     end = NEWEST if before is None else before
-    rows = reader.fetch("sessions_found", **which, before=end, limit=limit, pinned=True)
+    rows = await reader.fetch("sessions_found", **which, before=end, limit=limit, pinned=True)
     return rows, rows[-1]["place"] if len(rows) == limit else None
 
 
-def _pinned_first(reader: SqliteReader, which: Which, before: int | None, limit: int) -> SessionRows:
+async def _pinned_first(reader: Reader, which: Which, before: int | None, limit: int) -> SessionRows:
     """The places of pinned sessions are told from the others by `PINNED`."""
     found: list[Row] = []
     if before is None or before > PINNED:
         end = NEWEST if before is None else before - PINNED
-        found = reader.fetch("sessions_pinned", **which, before=end, limit=limit)
+        found = await reader.fetch("sessions_pinned", **which, before=end, limit=limit)
         if len(found) == limit:
             return found, found[-1]["place"] + PINNED
         before = NEWEST
     rest = limit - len(found)
-    rows = reader.fetch("sessions_found", **which, before=before, limit=rest, pinned=False)
+    rows = await reader.fetch("sessions_found", **which, before=before, limit=rest, pinned=False)
     return found + rows, rows[-1]["place"] if len(rows) == rest else None
 
 
-def _changes(
-    reader: SqliteReader, workspace_id: str, session_id: str | None, run_id: str | None, path: str | None
+async def _changes(
+    reader: Reader, workspace_id: str, session_id: str | None, run_id: str | None, path: str | None
 ) -> tuple[str, list[FileChangeRecord]] | None:
     if run_id is not None:
-        found = reader.fetch("run_by_id", workspace_id=workspace_id, run_id=run_id)
+        found = await reader.fetch("run_by_id", workspace_id=workspace_id, run_id=run_id)
     else:
-        found = reader.fetch("session_whole", workspace_id=workspace_id, session_id=session_id)
+        found = await reader.fetch("session_whole", workspace_id=workspace_id, session_id=session_id)
     if not found:
         return None
     of: str = found[0]["session_id"]
-    rows = reader.fetch("changes_standing", session_id=of, run_id=run_id, path=path)
+    rows = await reader.fetch("changes_standing", session_id=of, run_id=run_id, path=path)
     return of, [change_from_row(row) for row in rows]
 
 
-def _unfinished(reader: SqliteReader, workspace_id: str) -> UnfinishedRuns:
+async def _unfinished(reader: Reader, workspace_id: str) -> UnfinishedRuns:
     runs: dict[str, list[RunRecord]] = {}
     damaged: dict[str, SessionDamaged] = {}
-    for row in reader.fetch("runs_unfinished", workspace_id=workspace_id):
+    for row in await reader.fetch("runs_unfinished", workspace_id=workspace_id):
         try:
             runs.setdefault(legible_text(row["session_id"]), []).append(unfinished_from_row(row))
         except SessionDamaged as error:
             damaged[error.session_id] = error
     for shape, query in PENDING.items():
-        for row in reader.fetch(query, workspace_id=workspace_id):
+        for row in await reader.fetch(query, workspace_id=workspace_id):
             try:
                 ask_from_row(row, shape)
             except SessionDamaged as error:

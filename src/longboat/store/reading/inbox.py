@@ -1,4 +1,4 @@
-"""The inbox, read from SQLite: pages of it, and what changed since a client last looked."""
+"""The inbox: pages of it, and what changed since a client last looked."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import msgspec
 
 from longboat.errors import SessionDamaged
 from longboat.store.protocol import Row
+from longboat.store.queries import Reader
 from longboat.store.reads import InboxMarks
 from longboat.store.rows import ask_from_row, decode_readable, legible_text
-from longboat.store.sqlite.queries import SqliteReader
 from longboat.wire.asks import Permission, Question
 from longboat.wire.inbox import InboxChange, InboxEvent, InboxItem, InboxKind, InboxPage
 
@@ -17,38 +17,38 @@ TEXT = 300
 ERROR = 2_000
 
 
-def read_inbox(reader: SqliteReader, person: str, *, before: int, limit: int) -> InboxPage:
-    rows = reader.fetch("inbox_page", person=person, before=before, limit=limit)
+async def read_inbox(reader: Reader, person: str, *, before: int, limit: int) -> InboxPage:
+    rows = await reader.fetch("inbox_page", person=person, before=before, limit=limit)
     items = tuple(decode_readable(_item, rows))
     following = str(rows[-1]["place"]) if len(rows) == limit else None
-    return InboxPage(items=items, next=following, **_counts(reader, person))
+    return InboxPage(items=items, next=following, **await _counts(reader, person))
 
 
-def read_inbox_since(
-    reader: SqliteReader, person: str, known: InboxMarks | None, *, limit: int
+async def read_inbox_since(
+    reader: Reader, person: str, known: InboxMarks | None, *, limit: int
 ) -> tuple[InboxMarks, InboxEvent]:
-    rows = reader.fetch("inbox_marks", person=person)
+    rows = await reader.fetch("inbox_marks", person=person)
     marks = {row["place"]: (legible_text(row["session_title"]), bool(row["seen"])) for row in rows}
     changed = [place for place, mark in marks.items() if known is None or known.get(place) != mark]
     if known is None or len(changed) > limit:
-        return marks, read_inbox(reader, person, before=2**62, limit=limit)
+        return marks, await read_inbox(reader, person, before=2**62, limit=limit)
     items = decode_readable(
-        _item, reader.fetch("inbox_some", person=person, places=msgspec.json.encode(changed).decode())
+        _item, await reader.fetch("inbox_some", person=person, places=msgspec.json.encode(changed).decode())
     )
     removed = tuple(str(place) for place in known if place not in marks)
-    return marks, InboxChange(changed=tuple(items), removed=removed, **_counts(reader, person))
+    return marks, InboxChange(changed=tuple(items), removed=removed, **await _counts(reader, person))
 
 
-def read_inbox_after(reader: SqliteReader, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
+async def read_inbox_after(reader: Reader, place: int | None, *, limit: int) -> tuple[int, list[InboxItem]]:
     if place is None:
-        newest = reader.fetch("inbox_newest")
+        newest = await reader.fetch("inbox_newest")
         return (newest[0]["seq"] if newest else 0), []
-    rows = reader.fetch("inbox_after", after=place, limit=limit)
+    rows = await reader.fetch("inbox_after", after=place, limit=limit)
     return (rows[-1]["place"] if rows else place), decode_readable(_item, rows)
 
 
-def _counts(reader: SqliteReader, person: str) -> dict[str, int]:
-    (row,) = reader.fetch("inbox_counts", person=person)
+async def _counts(reader: Reader, person: str) -> dict[str, int]:
+    (row,) = await reader.fetch("inbox_counts", person=person)
     return {"waiting": row["waiting"], "unseen": row["unseen"]}
 
 

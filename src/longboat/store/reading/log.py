@@ -1,15 +1,15 @@
-"""The log and the committed state, read from SQLite for those who watch."""
+"""The log and the committed state, for those who watch."""
 
 from collections.abc import Sequence
 
 import msgspec
 
 from longboat.errors import StoreDamaged
+from longboat.store.queries import Reader
+from longboat.store.reading.transcripts import open_messages
 from longboat.store.reads import Ask
 from longboat.store.records import LogPage
 from longboat.store.rows import ask_from_row, client_from_row, decode_readable, is_intact, listed_session, run_from_row
-from longboat.store.sqlite.queries import SqliteReader
-from longboat.store.sqlite.transcripts import open_messages
 from longboat.wire.asks import Permission, Question
 from longboat.wire.ids import Cursor
 from longboat.wire.models import Message, Run, RunState, Snapshot
@@ -17,16 +17,16 @@ from longboat.wire.models import Message, Run, RunState, Snapshot
 PENDING: dict[type, str] = {Permission: "permissions_pending", Question: "questions_pending"}
 
 
-def read_pending(reader: SqliteReader, workspace_id: str, shape: type[Ask]) -> list[Ask]:
+async def read_pending(reader: Reader, workspace_id: str, shape: type[Ask]) -> list[Ask]:
     """What waits for an answer, oldest first; without what is damaged."""
-    rows = reader.fetch(PENDING[shape], workspace_id=workspace_id)
+    rows = await reader.fetch(PENDING[shape], workspace_id=workspace_id)
     return decode_readable(lambda row: ask_from_row(row, shape), rows)
 
 
-def read_log_page(
-    reader: SqliteReader, *, workspace_id: str, after: int, session_id: str | None, entries: int, size: int
+async def read_log_page(
+    reader: Reader, *, workspace_id: str, after: int, session_id: str | None, entries: int, size: int
 ) -> LogPage | None:
-    ahead = reader.fetch("events_ahead", workspace_id=workspace_id, number=after, limit=entries)
+    ahead = await reader.fetch("events_ahead", workspace_id=workspace_id, number=after, limit=entries)
     if not ahead or ahead[0]["first"] > after + 1:
         return None
     up_to, taken = after, 0
@@ -41,7 +41,7 @@ def read_log_page(
             taken += row["size"]
         up_to = row["last"]
     stretch = {"workspace_id": workspace_id, "number": after, "up_to": up_to, "session_id": session_id}
-    rows = reader.fetch("events_between", **stretch)
+    rows = await reader.fetch("events_between", **stretch)
     if not all(is_intact(row, workspace_id) for row in rows):
         raise StoreDamaged("the log is damaged")
     return LogPage(up_to, b"".join(_cut(row["frames"], row["first"], after) for row in rows))
@@ -54,22 +54,22 @@ def _cut(frames: bytes, first: int, number: int) -> bytes:
     return frames.split(b"\n\n", number - first + 1)[-1]
 
 
-def read_snapshot(
-    reader: SqliteReader, workspace_id: str, session_id: str | None, sessions: int
+async def read_snapshot(
+    reader: Reader, workspace_id: str, session_id: str | None, sessions: int
 ) -> tuple[int, Snapshot]:
-    newest = reader.fetch("event_newest", workspace_id=workspace_id)
+    newest = await reader.fetch("event_newest", workspace_id=workspace_id)
     number, epoch = (newest[0]["last"], newest[0]["epoch"]) if newest else (0, 0)
     if session_id is None:
-        rows = reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=sessions)
+        rows = await reader.fetch("sessions_page", workspace_id=workspace_id, before=2**62, limit=sessions)
     else:
-        rows = reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
-    unfinished = reader.fetch("runs_unfinished", workspace_id=workspace_id)
+        rows = await reader.fetch("session_family", workspace_id=workspace_id, session_id=session_id)
+    unfinished = await reader.fetch("runs_unfinished", workspace_id=workspace_id)
     # Without those that a cancel has taken out of the queue: only their ends are left to be told.
     runs = with_positions(decode_readable(run_from_row, [row for row in unfinished if not row["covered"]]))
-    messages: list[Message] = open_messages(reader, workspace_id)
-    clients = tuple(client_from_row(row) for row in reader.fetch("clients_of", workspace_id=workspace_id))
-    permissions = read_pending(reader, workspace_id, Permission)
-    questions = read_pending(reader, workspace_id, Question)
+    messages: list[Message] = await open_messages(reader, workspace_id)
+    clients = tuple(client_from_row(row) for row in await reader.fetch("clients_of", workspace_id=workspace_id))
+    permissions = await read_pending(reader, workspace_id, Permission)
+    questions = await read_pending(reader, workspace_id, Question)
     if session_id is not None:
         family = {row["session_id"] for row in rows}
         runs = [run for run in runs if run.session_id in family]

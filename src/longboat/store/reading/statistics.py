@@ -1,4 +1,4 @@
-"""Usage statistics, read from SQLite."""
+"""Usage statistics."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from longboat.store.protocol import Row
-from longboat.store.sqlite.queries import SqliteReader
+from longboat.store.queries import Reader
 from longboat.wire.figures import (
     CallOutcome,
     CallSpan,
@@ -27,19 +27,19 @@ from longboat.wire.models import Outcome, Usage
 MAX_SESSIONS = 50
 MAX_RUNS = 500
 MAX_TIMELINE = 20
+"""Runs."""
 MAX_CALLS = 500
 """Of each run of a timeline."""
-"""Runs."""
 NOTHING = Usage()
 
 
-def read_stats(reader: SqliteReader, workspace_id: str | None, since: str) -> Stats:
+async def read_stats(reader: Reader, workspace_id: str | None, since: str) -> Stats:
     """Of one workspace, or of all."""
     where = {"workspace_id": workspace_id, "since": since}
-    used = {row["day"]: _usage(row) for row in reader.fetch("stats_days", **where)}
-    spans = {row["day"]: _percentiles(row) for row in reader.fetch("stats_days_latency", **where)}
+    used = {row["day"]: _usage(row) for row in await reader.fetch("stats_days", **where)}
+    spans = {row["day"]: _percentiles(row) for row in await reader.fetch("stats_days_latency", **where)}
     ended: dict[str, Counter[Outcome]] = {}
-    for row in reader.fetch("stats_runs", **where):
+    for row in await reader.fetch("stats_runs", **where):
         ended.setdefault(row["day"], Counter())[Outcome(row["outcome"])] = row["runs"]
     return Stats(
         since=since,
@@ -56,25 +56,25 @@ def read_stats(reader: SqliteReader, workspace_id: str | None, since: str) -> St
         ),
         models=tuple(
             ModelFigures(model=row["model"], requests=row["requests"], usage=_usage(row))
-            for row in reader.fetch("stats_models", **where)
+            for row in await reader.fetch("stats_models", **where)
         ),
-        sessions=_sessions(reader.fetch("stats_sessions", **where, limit=MAX_SESSIONS)),
-        tools=tuple(_tool(row) for row in reader.fetch("stats_tools", **where)),
-        waiting=_latency(reader, where, "waiting"),
-        working=_latency(reader, where, "working"),
-        asking=_latency(reader, where, "asking"),
-        whole=_latency(reader, where, "whole"),
+        sessions=_sessions(await reader.fetch("stats_sessions", **where, limit=MAX_SESSIONS)),
+        tools=tuple(_tool(row) for row in await reader.fetch("stats_tools", **where)),
+        waiting=await _latency(reader, where, "waiting"),
+        working=await _latency(reader, where, "working"),
+        asking=await _latency(reader, where, "asking"),
+        whole=await _latency(reader, where, "whole"),
     )
 
 
-def read_session_usage(reader: SqliteReader, workspace_id: str, session_id: str) -> SessionUsage:
-    rows = reader.fetch("stats_of_session", workspace_id=workspace_id, session_id=session_id, limit=MAX_RUNS)
+async def read_session_usage(reader: Reader, workspace_id: str, session_id: str) -> SessionUsage:
+    rows = await reader.fetch("stats_of_session", workspace_id=workspace_id, session_id=session_id, limit=MAX_RUNS)
     items = [RunFigures(run_id=row["run_id"], requests=row["requests"], usage=_usage(row)) for row in rows]
     return SessionUsage(session_id=session_id, items=tuple(reversed(items)))
 
 
-def read_session_timeline(reader: SqliteReader, workspace_id: str, session_id: str) -> SessionTimeline:
-    rows = reader.fetch(
+async def read_session_timeline(reader: Reader, workspace_id: str, session_id: str) -> SessionTimeline:
+    rows = await reader.fetch(
         "timeline_of_session",
         workspace_id=workspace_id,
         session_id=session_id,
@@ -156,8 +156,8 @@ def _tool(row: Row) -> ToolFigures:
     )
 
 
-def _latency(reader: SqliteReader, where: dict[str, str | None], span: str) -> Latency:
-    (row,) = reader.fetch("stats_latency", **where, span=span)
+async def _latency(reader: Reader, where: dict[str, str | None], span: str) -> Latency:
+    (row,) = await reader.fetch("stats_latency", **where, span=span)
     return _percentiles(row)
 
 
