@@ -10,7 +10,7 @@ from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
-NOBODY = "Nobody is here to answer. Decide yourself, and say in your answer what you assumed."
+NOBODY = "No one is here to answer. Decide yourself, and say in your answer what you assumed."
 
 _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 

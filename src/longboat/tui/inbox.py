@@ -44,7 +44,7 @@ class InboxActions:
         return WaitingElsewhere(asks=max(0, self.mirror.waiting - own), questions=questions)
 
     async def follow(self) -> None:
-        """Keep the copy of the inbox up to date for ever. A server without an inbox is left alone."""
+        """Keep the copy of the inbox up to date forever. A server without an inbox is left alone."""
         client, here = self._app.connection.client, self._app.connection.workspace_id
         try:
             async for event in client.inbox_events():
