@@ -11,7 +11,7 @@ from cli_home import Home
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
-from longboat.wire.plain import spelled
+from longboat.wire.plain import mark_hidden
 
 pytestmark = pytest.mark.acceptance
 
@@ -127,5 +127,5 @@ def test_nothing_in_it_can_control_the_terminal(own_home: Home) -> None:
     wait_listed(home, here, "question", there)
     for command in (("inbox",), ("questions", "--all")):
         shown = home.longboat(*command, cwd=here).out
-        assert " ".join(shown.split()) == " ".join(spelled(shown).split())
+        assert " ".join(shown.split()) == " ".join(mark_hidden(shown).split())
         assert "\x1b" not in shown

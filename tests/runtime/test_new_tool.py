@@ -11,7 +11,7 @@ from tui_driver import local_server, open_tui
 
 from longboat.cli.activity import Activity
 from longboat.core.tool import ToolSpec
-from longboat.models.local.demo_steps import as_form, offered
+from longboat.models.local.demo_steps import as_form, choose_tools
 from longboat.models.protocol import ModelRequest
 from longboat.permissions.verdict import RuleInvalid, Rules
 from longboat.runtime.turn.tool_calls import group_calls
@@ -102,8 +102,8 @@ def test_a_very_small_model_is_offered_it_when_a_prompt_calls_for_it() -> None:
         )
         return ModelRequest(system="", messages=(prompt,), tools=(StampTool.spec,))
 
-    assert offered(step("Hello there.")) == offered(step("Mark it.")) == ()
-    assert offered(step("Mark a.txt as a draft.")) == (StampTool.spec,)
+    assert choose_tools(step("Hello there.")) == choose_tools(step("Mark it.")) == ()
+    assert choose_tools(step("Mark a.txt as a draft.")) == (StampTool.spec,)
     form = as_form(step("Mark a.txt as a draft."), (StampTool.spec,)).schema
     assert form is not None
     assert form["anyOf"][0]["properties"]["input"]["properties"]["place"] == {"enum": ["a.txt"]}

@@ -81,7 +81,7 @@ def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:
         yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
     yield from (f"    {line}" for line in _reasons(ask))
     if parts:
-        yield from (f"      {_told(part)}" for part in ask.shown_parts)
+        yield from (f"      {_describe_part(part)}" for part in ask.shown_parts)
         yield from [f"      … and {ask.more_parts} more"] if ask.more_parts else []
     if ask.grant:
         yield f"    session, always: will allow {one_line(', '.join(ask.told_rules()))}"
@@ -257,8 +257,8 @@ def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:
     yield f"… {left} more lines" if left > 0 else "… more"
 
 
-def _told(part: CommandPart) -> str:
-    line = one_line(part.told())
+def _describe_part(part: CommandPart) -> str:
+    line = one_line(part.describe())
     return click.style(line, fg="yellow") if part.why else line
 
 

@@ -91,7 +91,7 @@ def load(places: Locations, cache: FileCache) -> Found[Instruction]:
     reader.read(places.config_dir, None, imports_within=places.config_dir)
     for directory in places.descent:
         reader.read(directory, places.root, imports_within=places.root)
-    return _bounded(reader)
+    return _apply_limit(reader)
 
 
 def load_for(places: Locations, cache: FileCache, path: Path) -> Found[Instruction]:
@@ -100,7 +100,7 @@ def load_for(places: Locations, cache: FileCache, path: Path) -> Found[Instructi
     reader = _Reader(cache)
     for directory in _between(places.directory, path if path.is_dir() else path.parent):
         reader.read(directory, places.root, imports_within=places.root)
-    return _bounded(reader)
+    return _apply_limit(reader)
 
 
 def _between(workspace: Path, directory: Path) -> Iterable[Path]:
@@ -112,7 +112,7 @@ def _between(workspace: Path, directory: Path) -> Iterable[Path]:
     return (workspace.joinpath(*steps[: count + 1]) for count in range(len(steps)))
 
 
-def _bounded(reader: _Reader) -> Found[Instruction]:
+def _apply_limit(reader: _Reader) -> Found[Instruction]:
     left = MAX_CHARS
     kept: list[Instruction] = []
     problems = list(reader.problems)

@@ -29,7 +29,7 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class HeaderContent:
     """The content of the header."""
 
     title: str = ""
@@ -42,14 +42,16 @@ class Header(Widget):
     DEFAULT_CSS = """
     Header { height: 1; background: $panel; color: $foreground; padding: 0 1; }
     """
-    place: reactive[Place] = reactive(Place())
+    details: reactive[HeaderContent] = reactive(HeaderContent())
 
     def render(self) -> RenderResult:
         width = self.size.width
-        others = one_line(f"also connected: {', '.join(self.place.others)}", width // 3) if self.place.others else ""
-        title = one_line(self.place.title, max(10, width - len(others) - 4)) or "New session"
+        others = (
+            one_line(f"also connected: {', '.join(self.details.others)}", width // 3) if self.details.others else ""
+        )
+        title = one_line(self.details.title, max(10, width - len(others) - 4)) or "New session"
         room = width - len(title) - len(others) - 3
-        path = one_line(self.place.path) if room > 12 else ""
+        path = one_line(self.details.path) if room > 12 else ""
         if len(path) > room:
             path = "…" + path[1 - room :]
         gap = " " * max(1, width - len(title) - len(path) - len(others) - 2)

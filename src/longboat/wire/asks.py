@@ -34,7 +34,7 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
     answered_by: str | None = None
     """The client, if it gave its name."""
 
-    def told(self, *, mine: bool = False) -> str:
+    def describe(self, *, mine: bool = False) -> str:
         """For people, such as `denied by ann`. `mine`: the reader gave the answer."""
         who = "you" if mine else person(self.answered_by or "someone")
         if self.answer is None:
@@ -84,7 +84,7 @@ class CommandPart(Shape, frozen=True, kw_only=True):
     wrapper is. Null for the whole command, and if the place is not known."""
     end: int | None = None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """For people, on one line, with a mark if it needs approval. Contains untrusted text."""
         note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
         if self.danger:  # a reason of a few words would say the same again

@@ -16,7 +16,6 @@ from longboat.core.repetition import RepetitionGuard
 from longboat.errors import ModelError
 from longboat.models.openai_refusal import TOOLS_REFUSED
 from longboat.models.protocol import (
-    Abilities,
     Closable,
     Finished,
     ModelEvent,
@@ -28,11 +27,12 @@ from longboat.models.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
+    WrappedModel,
 )
 from longboat.models.tool_modes.memory import ToolMemory, ToolUse
 from longboat.models.tool_modes.steps import Step, StepReader, as_steps
 from longboat.models.tool_modes.text_calls import CallWatch, as_text, find_calls, salvage_call, write_calls
-from longboat.models.tool_modes.tool_texts import TextCall, spoken
+from longboat.models.tool_modes.tool_texts import TextCall, write_as_text
 from longboat.wire.ids import new_id
 from longboat.wire.model_requests import ToolMode
 from longboat.wire.models import Usage
@@ -62,41 +62,22 @@ class _Unfit(Exception):
         self.error = error
 
 
-class ToolModel:
+class ToolModel(WrappedModel):
     """An adapter for models that may lack native tools."""
 
     def __init__(self, adapter: Closable, memory: ToolMemory, *, wanted: ToolMode | None = None) -> None:
         """`wanted` is the configured way; None means to detect it."""
-        self.adapter = adapter
+        super().__init__(adapter)
         self._memory = memory
         self._wanted = wanted
         self._known = ToolUse(mode=wanted) if wanted is not None else memory.recall()
         self._worked: ToolUse | None = None
         """The way in which the last answer came."""
 
-    @property
-    def provider(self) -> str:
-        return self.adapter.provider
-
-    @property
-    def name(self) -> str:
-        return self.adapter.name
-
-    @property
-    def context_window(self) -> int:
-        return self.adapter.context_window
-
-    @property
-    def abilities(self) -> Abilities:
-        return self.adapter.abilities
-
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         async with aclosing(self._events(request)) as events:
             yield events
-
-    async def aclose(self) -> None:
-        await self.adapter.aclose()
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         ways = self._ways(request)
@@ -135,7 +116,7 @@ class ToolModel:
             return self._watched(request) if watched else self._passed_on(request)
         if not request.tools:
             # There may still be calls in the transcript.
-            return self._passed_on(replace(request, messages=spoken(request.messages, write_calls)))
+            return self._passed_on(replace(request, messages=write_as_text(request.messages, write_calls)))
         return self._in_steps(use, request) if use.mode == "steps" else self._as_text(request)
 
     async def _passed_on(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

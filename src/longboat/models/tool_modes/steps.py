@@ -18,7 +18,7 @@ import msgspec
 from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
+from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, write_as_text
 from longboat.wire.models import Message, ReasoningPart, Role
 from longboat.wire.tools import Effect
 
@@ -58,7 +58,7 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
     return replace(
         request,
         system=f"{request.system}\n\n{FORM.replace('EXAMPLE', _example(request.tools))}{describe_tools(request.tools)}",
-        messages=spoken(request.messages, write_step),
+        messages=write_as_text(request.messages, write_step),
         schema=_schema(request),
         openai_schema=openai_schema,
         tools=(),

@@ -22,13 +22,13 @@ class TextCall:
     arguments: str
 
 
-def spoken(messages: Iterable[Message], write: Write) -> tuple[Message, ...]:
+def write_as_text(messages: Iterable[Message], write: Write) -> tuple[Message, ...]:
     """Turn the transcript into text. Results of calls become user messages; their images stay images."""
-    found = (_spoken(message, write) for message in messages)
+    found = (_write_message(message, write) for message in messages)
     return tuple(message for message in found if message.parts)
 
 
-def _spoken(message: Message, write: Write) -> Message:
+def _write_message(message: Message, write: Write) -> Message:
     match message.role:
         case Role.ASSISTANT:
             text = write(message)

@@ -69,11 +69,11 @@ class TurnLimits:
         """Reset the counts: a person has sent another prompt into the turn."""
         self._counter.renew(self._worked_s)
 
-    def nudged(self, call: ToolCallPart, result: ToolResultPart) -> ToolResultPart:
+    def add_nudge(self, call: ToolCallPart, result: ToolResultPart) -> ToolResultPart:
         """Return the result, with a nudge if the call keeps failing."""
         return _with_note(result, self._counter.nudge(call, result))
 
-    def noted(self, message: Message) -> Message:
+    def add_note(self, message: Message) -> Message:
         """Return the results of a step, with a note for the model if a limit is near."""
         results = [part for part in message.parts if isinstance(part, ToolResultPart)]
         self._counter.add_results(results)

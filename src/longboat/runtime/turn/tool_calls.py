@@ -1,7 +1,7 @@
-"""The tool calls of a turn, round by round.
+"""The tool calls of a turn, step by step.
 
-Owns the current round, and notices when the same call is repeated over and over. Must not know models or the rest of
-the turn.
+Owns the results of the current step, and notices when the same call is repeated over and over. Must not know models or
+the rest of the turn.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,14 +47,14 @@ class ToolCalls:
         self._heed_stop = heed_stop
         self._problem = problem
         self._loop_guard = LoopGuard()
-        self.round: Round | None = None
+        self._current: StepResults | None = None
         self.told: set[Path] = set()
         """Instructions of files below the workspace that the model has read in this turn."""
 
     async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
         """Make the calls and return the finished message of results. `new`: no client has seen the message yet;
         otherwise there was a restart in between."""
-        made = self.round = Round(message, self._outbox, new=new)
+        made = self._current = StepResults(message, self._outbox, new=new)
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
         )
@@ -62,16 +62,16 @@ class ToolCalls:
             self._heed_stop()
             pairs = zip(made.begin(*group), group, strict=True)
             await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
-        results = made.finish(now(), self._limits.noted)
-        self.round = None
+        results = made.finish(now(), self._limits.add_note)
+        self._current = None
         return results
 
     def cut_off(self) -> Message | None:
-        """Return the message of the round in which the turn ends, if any, with the times of calls that get no
+        """Return the message of the step in which the turn ends, if any, with the times of calls that get no
         result."""
-        if self.round is None:
+        if self._current is None:
             return None
-        message = self.round.cut_off()
+        message = self._current.cut_off()
         for part in message.parts:
             if isinstance(part, ToolResultPart) and not part.finished:
                 self._owner.add_call(self._record.run.run_id, part)
@@ -81,7 +81,7 @@ class ToolCalls:
         with self._services.traces.tool(self._record.run.run_id, call) as report:
             result = await caller.call(call, slot)
             report(result)
-        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.nudged(call, result)))
+        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.add_nudge(call, result)))
         if self._loop_guard.is_loop(call, result):
             raise ModelError(
                 f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
@@ -97,8 +97,8 @@ MAX_SHOWN = 1_000_000
 class Slot:
     """One call's result: the tool's output so far and people's answers, then the result itself."""
 
-    def __init__(self, around: "Round", place: int, call_id: str, name: str) -> None:
-        self._round = around
+    def __init__(self, results: "StepResults", place: int, call_id: str, name: str) -> None:
+        self._results = results
         self._place = place
         self._shown: list[str] = []
         self._length = 0
@@ -128,7 +128,7 @@ class Slot:
         at = self._length
         self._shown.append(text)
         self._length += len(text)
-        self._round.grow(self._place, at, text)
+        self._results.grow(self._place, at, text)
 
     def ask(self, asked_at: str) -> None:
         self._asked_at = asked_at
@@ -139,7 +139,7 @@ class Slot:
             self._answers.append(answer)
             self._began_at = min(self._began_at, asked_at)  # asked before a restart; the call is repeated after it
             self.wait(seconds_between(asked_at, answered_at))
-            self._round.tell()
+            self._results.tell()
 
     def wait(self, waited_s: float) -> None:
         self._asked_at = None
@@ -147,7 +147,7 @@ class Slot:
 
     def put(self, result: ToolResultPart) -> ToolResultPart:
         self._result = self._timed(msgspec.structs.replace(result, answers=tuple(self._answers)))
-        self._round.tell()
+        self._results.tell()
         return self._result
 
     def cut_off(self) -> ToolResultPart | None:
@@ -169,7 +169,9 @@ class Slot:
         return self
 
 
-class Round:
+class StepResults:
+    """The message with the results of one step's calls, as far as they have come."""
+
     def __init__(self, message: Message, outbox: Outbox, *, new: bool) -> None:
         self._base = message
         self._outbox = outbox
@@ -206,10 +208,10 @@ class Round:
         parts = tuple(slot.cut_off() or slot.part() for slot in self._slots)
         return msgspec.structs.replace(self._base, parts=parts)
 
-    def finish(self, at: str, noted: Callable[[Message], Message]) -> Message:
-        """Finish the round. `noted` adds more text for the model."""
+    def finish(self, at: str, add_note: Callable[[Message], Message]) -> Message:
+        """Finish the step. `add_note` adds more text for the model."""
         self._base = msgspec.structs.replace(self._base, finished_at=at)
-        message = noted(self.message())
+        message = add_note(self.message())
         self._outbox.whole(message)
         return message
 

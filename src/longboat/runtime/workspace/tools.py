@@ -174,7 +174,7 @@ class WorkspaceTools:
         """As the newest turn read it."""
         return self._context
 
-    async def offered(self) -> workshop.SkillPage:
+    async def list_skills(self) -> workshop.SkillPage:
         """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
         that are connected. A command in a file hides a prompt of the same name."""
         context = await asyncio.to_thread(self._library.load)

@@ -45,7 +45,7 @@ class DiagnosticsTool(LanguageServerTool):
         said = report.said
         lines = [
             f"{join_names(report.names)}: {summary(said)}.",
-            *diagnostic_lines(said, self._servers.shown, most=MAX_LINES),
+            *diagnostic_lines(said, self._servers.display_path, most=MAX_LINES),
         ]
         if report.looked_at < report.files:
             lines.append(f"(Checked {report.looked_at} of {report.files} files: those that changed last.)")

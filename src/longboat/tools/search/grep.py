@@ -97,9 +97,9 @@ class GrepTool:
     async def _show(
         self, context: ToolContext, wanted: Input, base: Path, globs: Globs | None, output: Output
     ) -> ToolResult | None:
-        place = matches.Place(workspace=context.directory, base=base, globs=globs, hidden=context.hidden())
+        scope = matches.SearchScope(workspace=context.directory, base=base, globs=globs, hidden=context.hidden())
         render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
-        text = await asyncio.to_thread(render, output.content, place)
+        text = await asyncio.to_thread(render, output.content, scope)
         if output.stopped:
             text += f"\n\n(The search stopped early: {output.stopped}. Use a narrower pattern, path or include.)"
         return ToolResult(content=text) if text else None

@@ -152,7 +152,7 @@ class HelpScreen(Dialog[None]):
 
     @on(Input.Changed)
     def _tell(self) -> None:
-        self.query_one("#told", Static).update(self._told(self.query_one("#find", Input).value))
+        self.query_one("#told", Static).update(self._render_sections(self.query_one("#find", Input).value))
 
     def on_resize(self, event: events.Resize) -> None:
         self.when_laid_out(self._tell)  # the width is known by then
@@ -164,7 +164,7 @@ class HelpScreen(Dialog[None]):
     def action_look(self, lines: int) -> None:
         self.query_one("#pages").scroll_relative(y=lines, animate=False)
 
-    def _told(self, text: str) -> Content:
+    def _render_sections(self, text: str) -> Content:
         words, width = text.casefold().split(), self.query_one("#pages").scrollable_content_region.width
         parts: list[Content | tuple[str, str] | str] = []
         for section in self._sections:

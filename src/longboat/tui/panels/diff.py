@@ -159,16 +159,18 @@ class DiffView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         if not self.is_split:
             row = self._rows.rows[place]
-            return self._drawn(row, row.new is not None, width, shift, (row.old, row.new))
+            return self._render_row(row, row.new is not None, width, shift, (row.old, row.new))
         old, new = self._sides[place]
         if old is not None and old.kind in (Kind.HUNK, Kind.NOTE):
-            return self._drawn(old, False, width, shift, ())
+            return self._render_row(old, False, width, shift, ())
         half = width // 2
-        left = self._drawn(old, False, half, shift, (old.old if old else None,))
-        right = self._drawn(new, True, width - half, shift, (new.new if new else None,))
+        left = self._render_row(old, False, half, shift, (old.old if old else None,))
+        right = self._render_row(new, True, width - half, shift, (new.new if new else None,))
         return Strip.join([left, right])
 
-    def _drawn(self, row: Row | None, is_new: bool, width: int, shift: int, numbers: tuple[int | None, ...]) -> Strip:
+    def _render_row(
+        self, row: Row | None, is_new: bool, width: int, shift: int, numbers: tuple[int | None, ...]
+    ) -> Strip:
         """A row of `width` columns. Numbers and sign stay in place; the text scrolls sideways."""
         if row is None:
             return Strip.blank(width, self.get_visual_style("diff--number").rich_style)
