@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingElsewhere:
-    """What waits in other workspaces."""
+    """What waits in other workspaces, and which runs ended unseen in other sessions."""
 
     asks: int = 0
     questions: int = 0
+    ended: int = 0
+    """Runs that ended in other sessions, of any workspace, and that the person has not seen."""
+    failed: int = 0
+    """How many of those failed."""
 
 
 class InboxActions:
@@ -41,7 +45,18 @@ class InboxActions:
         waiting = [item for item in self.mirror.items if item.kind.waits]
         own = sum(item.workspace_id == here for item in waiting)
         questions = sum(item.kind is InboxKind.QUESTION and item.workspace_id != here for item in waiting)
-        return WaitingElsewhere(asks=max(0, self.mirror.waiting - own), questions=questions)
+        ended = [item for item in self.mirror.items if self._is_news(item)]
+        return WaitingElsewhere(
+            asks=max(0, self.mirror.waiting - own),
+            questions=questions,
+            ended=len(ended),
+            failed=sum(item.kind is InboxKind.FAILED for item in ended),
+        )
+
+    def _is_news(self, item: InboxItem) -> bool:
+        """Whether a run ended elsewhere, as far as this person knows: this terminal may have marked it just now."""
+        elsewhere = item.session_id != self._app.current.session_id
+        return elsewhere and not (item.kind.waits or item.seen or item.id in self._marked)
 
     async def follow(self) -> None:
         """Keep the copy of the inbox up to date for ever. A server without an inbox is left alone."""
