@@ -27,6 +27,7 @@ from tui_stage import (
     holds,
     nothing,
     picture,
+    redo_nothing,
     some_changes,
     some_models,
     some_parts,
@@ -148,8 +149,8 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),
-    "diff": lambda: DiffDialog(some_changes(), undo_nothing),
-    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, split=True),
+    "diff": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing),
+    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing, split=True),
 }  # type: ignore[dict-item]
 
 
@@ -319,6 +320,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "diff": lambda: DiffDialog(
             ChangesPage(items=(a_changed_file(text, diff, hunks=1, by=(text,), undone_by=rules),), complete=True),
             undo_nothing,
+            redo_nothing,
         ),
     }  # type: ignore[dict-item]
 

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from textual.widgets import Static
 from tui_driver import local_server, open_tui
-from tui_stage import DIFF, Stage, a_changed_file, picture, some_changes, undo_nothing
+from tui_stage import DIFF, Stage, a_changed_file, picture, redo_nothing, some_changes, undo_nothing
 
-from longboat.errors import RevertConflict
+from longboat.errors import RedoConflict, RevertConflict
 from longboat.testing import CallTool, Say, ScriptedModel
 from longboat.tui.dialogs.diffs import Comments, DiffDialog
 from longboat.tui.panels.review import ReviewView
 from longboat.wire.requests import Approve
-from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 
 
 class Undoing:
@@ -32,7 +33,7 @@ class Undoing:
 async def test_changes_are_gone_through_file_by_file(key: str) -> None:
     app = Stage()
     async with app.run_test(size=(140, 30)) as pilot:
-        await app.open(pilot, DiffDialog(some_changes(), undo_nothing))
+        await app.open(pilot, DiffDialog(some_changes(), undo_nothing, redo_nothing))
         assert "1/2 src/boat.py updated +3 -2 for anna" in picture(app)
         assert "+3 -2 src/boat.py for anna" in picture(app)
         await pilot.press("j")
@@ -55,10 +56,11 @@ async def test_changes_are_gone_through_file_by_file(key: str) -> None:
 async def test_no_changes_are_said_once() -> None:
     app = Stage()
     async with app.run_test() as pilot:
-        await app.open(pilot, DiffDialog(ChangesPage(items=(), complete=True), undo_nothing))
-        await pilot.press("j", "n", "u", "U", "c")
+        await app.open(pilot, DiffDialog(ChangesPage(items=(), complete=True), undo_nothing, redo_nothing))
+        await pilot.press("j", "n", "u", "U", "r", "c")
         assert picture(app).count("No changes.") == 1
         assert "undo" not in picture(app)
+        assert "r redo" not in shown_keys(app)
         await pilot.press("escape")
         await pilot.pause()
         assert app.results == [None]
@@ -70,7 +72,7 @@ async def test_a_hunk_is_undone_after_a_confirmation_and_the_list_follows() -> N
     undoing = Undoing(left)
     app = Stage()
     async with app.run_test(size=(120, 30)) as pilot:
-        await app.open(pilot, DiffDialog(some_changes(), undoing))
+        await app.open(pilot, DiffDialog(some_changes(), undoing, redo_nothing))
         view = app.screen.query_one(ReviewView)
         await pilot.press("n")
         assert view.hunk == 1
@@ -94,13 +96,66 @@ async def test_a_hunk_is_undone_after_a_confirmation_and_the_list_follows() -> N
         assert undoing.asked[1:] == [("src/boat.py", None)]
 
 
+def shown_keys(app: Stage) -> str:
+    return picture(app).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def an_undone_change(number: int, path: str) -> UndoneChange:
+    return UndoneChange(revert_id=f"rev_{number}", path=path, what="1 of 3 hunks", by="anna")
+
+
+async def test_what_was_undone_last_is_redone_after_a_confirmation_that_of_the_shown_file_first() -> None:
+    page = some_changes()
+    other, newer, older = (an_undone_change(3, "gone.py"), *(an_undone_change(n, "src/boat.py") for n in (2, 1)))
+    left = [msgspec.structs.replace(page, undone=undone) for undone in ((other, older), (other,), ())]
+    asked: list[UndoneChange] = []
+
+    async def redo(undone: UndoneChange) -> ChangesPage:
+        asked.append(undone)
+        return left[len(asked) - 1]
+
+    app = Stage()
+    async with app.run_test(size=(120, 30)) as pilot:
+        await app.open(
+            pilot, DiffDialog(msgspec.structs.replace(page, undone=(other, newer, older)), undo_nothing, redo)
+        )
+        assert "r redo" in shown_keys(app)
+        await pilot.press("r")
+        await pilot.pause()
+        assert "Redo 1 of 3 hunks in src/boat.py, undone by anna?" in picture(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert asked == []
+        for _ in range(3):
+            await pilot.press("r", "y")
+            await app.settled(pilot)
+        assert asked == [newer, older, other]
+        assert "r redo" not in shown_keys(app)
+        await pilot.press("r")
+        await pilot.pause()
+        assert "There is nothing to redo." in picture(app)
+
+
+async def test_what_no_longer_fits_is_not_redone_and_the_review_says_so() -> None:
+    async def refuse(undone: UndoneChange) -> ChangesPage:
+        raise RedoConflict("src/boat.py has changed since, so nothing was redone.")
+
+    app = Stage()
+    async with app.run_test(size=(120, 30)) as pilot:
+        nothing_left = ChangesPage(items=(), complete=True, undone=(an_undone_change(1, "src/boat.py"),))
+        await app.open(pilot, DiffDialog(nothing_left, undo_nothing, refuse))
+        await pilot.press("r", "y")
+        await app.settled(pilot)
+        assert "nothing was redone" in picture(app)
+
+
 async def test_a_refusal_is_said_and_the_review_stays() -> None:
     async def refuse(file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
         raise RevertConflict("src/boat.py has changed since, so nothing was undone.")
 
     app = Stage()
     async with app.run_test(size=(120, 30)) as pilot:
-        await app.open(pilot, DiffDialog(some_changes(), refuse))
+        await app.open(pilot, DiffDialog(some_changes(), refuse, redo_nothing))
         await pilot.press("u", "y")
         await app.settled(pilot)
         assert "has changed since" in picture(app)
@@ -108,7 +163,7 @@ async def test_a_refusal_is_said_and_the_review_stays() -> None:
         await pilot.pause()
         assert "has changed since" not in picture(app)
         fixed = ChangesPage(items=(a_changed_file(diff=DIFF, hunks=2, digest=""),), complete=True)
-        await app.open(pilot, DiffDialog(fixed, refuse))
+        await app.open(pilot, DiffDialog(fixed, refuse, redo_nothing))
         await pilot.press("u")
         await pilot.pause()
         assert "cannot be undone" in picture(app)
@@ -118,7 +173,7 @@ async def test_a_refusal_is_said_and_the_review_stays() -> None:
 async def test_comments_on_lines_are_the_result(split: bool) -> None:
     app = Stage()
     async with app.run_test(size=(140, 30)) as pilot:
-        await app.open(pilot, DiffDialog(some_changes(), undo_nothing, split=split))
+        await app.open(pilot, DiffDialog(some_changes(), undo_nothing, redo_nothing, split=split))
         await pilot.press("n", "down", *([] if split else ["down"]), "c")
         await pilot.pause()
         await pilot.press(*"why six", "enter")
@@ -134,7 +189,7 @@ async def test_the_cursor_stays_in_view() -> None:
     page = ChangesPage(items=(a_changed_file(diff=f"@@ -0,0 +1,200 @@\n{lines}", hunks=1),), complete=True)
     app = Stage()
     async with app.run_test(size=(80, 20)) as pilot:
-        await app.open(pilot, DiffDialog(page, undo_nothing))
+        await app.open(pilot, DiffDialog(page, undo_nothing, redo_nothing))
         await pilot.press(*["down"] * 120)
         await pilot.pause()
         assert app.screen.query_one(ReviewView).line == 120
@@ -166,5 +221,10 @@ async def test_the_app_undoes_at_the_server_and_puts_comments_into_the_prompt(tm
         await tui.pilot.press("y")
         await tui.until(lambda: "1/1 a.txt" in tui.screen)
         assert not (Path(server.project) / "b.txt").exists()
+        await tui.pilot.press("r")
+        await tui.until(lambda: "Redo all changes in b.txt" in tui.screen)
+        await tui.pilot.press("y")
+        await tui.until(lambda: "1/2 a.txt" in tui.screen and "b.txt" in tui.screen)
+        assert (Path(server.project) / "b.txt").read_text() == "b.txt\n"
         await tui.pilot.press("escape")
         await tui.until(lambda: tui.app.composer.input.text == "In a.txt line 1: more")

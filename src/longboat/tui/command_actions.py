@@ -24,7 +24,7 @@ from longboat.tui.prompt_outbox import Kind, Outgoing
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
-from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 from longboat.wire.search import SearchHit
 
 if TYPE_CHECKING:
@@ -201,8 +201,12 @@ class CommandActions:
             await client.revert(workspace_id, session_id, file.path, digest=file.digest, hunks=hunks)
             return await client.changes(workspace_id, session_id=session_id)
 
+        async def redo(undone: UndoneChange) -> ChangesPage:
+            await client.redo_revert(workspace_id, session_id, undone.revert_id)
+            return await client.changes(workspace_id, session_id=session_id)
+
         page = await client.changes(workspace_id, session_id=session_id)
-        self._app.push_screen(DiffDialog(page, undo), self._reviewed)
+        self._app.push_screen(DiffDialog(page, undo, redo), self._reviewed)
 
     def _reviewed(self, comments: Comments | None) -> None:
         if comments is not None:

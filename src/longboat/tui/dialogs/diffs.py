@@ -19,10 +19,12 @@ from longboat.tui.dialogs.frame import Dialog, keys_content
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.panels.review import ReviewView
 from longboat.wire.plain import plain_line
-from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 
 Undo = Callable[[ChangedFile, Sequence[int] | None], Awaitable[ChangesPage]]
 """Undoes these hunks of a file, or all of it, and returns the changes that stand."""
+Redo = Callable[[UndoneChange], Awaitable[ChangesPage]]
+"""Redoes what was undone, and returns the changes that stand."""
 
 LIST_WIDTH = 140
 """The columns needed for the list of files beside the diff: the diff keeps enough for side by side."""
@@ -36,7 +38,7 @@ class Comments:
 
 
 class DiffDialog(Dialog[Comments]):
-    """j and k switch files; u undoes the hunk at the cursor."""
+    """j and k switch files; u undoes the hunk at the cursor, r redoes what was undone."""
 
     HEADING = "Changes"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,6 +46,7 @@ class DiffDialog(Dialog[Comments]):
         Binding("k,shift+tab", "file(-1)", "Previous file", priority=True),
         Binding("u", "undo_hunk", "Undo the hunk"),
         Binding("U", "undo_file", "Undo the file"),
+        Binding("r", "redo", "Redo what was undone"),
         Binding("c", "comment", "Comment on the line"),
         Binding("q", "later", show=False),
     ]
@@ -59,10 +62,11 @@ class DiffDialog(Dialog[Comments]):
     }
     """
 
-    def __init__(self, page: ChangesPage, undo: Undo, *, split: bool = False) -> None:
+    def __init__(self, page: ChangesPage, undo: Undo, redo: Redo, *, split: bool = False) -> None:
         super().__init__()
         self._page = page
         self._undo = undo
+        self._redo = redo
         self._split = split
         self._at = 0
         self._comments: list[str] = []
@@ -122,6 +126,8 @@ class DiffDialog(Dialog[Comments]):
             split = "unified" if self._view.is_split else "side by side"
             keys = [("j k", "file"), ("n p", "hunk"), ("↑↓", "line"), ("s", split), ("c", "comment"), *keys]
             keys.insert(3, ("u U", "undo hunk, file"))
+        if self._page.undone:
+            keys.insert(-1, ("r", "redo"))
         self.query_one("#keys", Static).update(keys_content(*keys))
 
     def _headline(self) -> Content:
@@ -178,14 +184,26 @@ class DiffDialog(Dialog[Comments]):
         dialog = ConfirmDialog(question, yes="Undo")
         self.app.push_screen(dialog, lambda answer: self._confirmed(answer, partial(self._undo, file, hunks)))
 
-    def _confirmed(self, answer: Confirmed | None, undo: Callable[[], Awaitable[ChangesPage]]) -> None:
-        if answer is not None:
-            self.app.run_worker(self._undone(undo), group="review")
+    def action_redo(self) -> None:
+        """What was undone last: in the file that is shown, or in any if nothing was undone there."""
+        path = self._file.path if self._file is not None else ""
+        undone = sorted(self._page.undone, key=lambda each: each.path != path)
+        if not undone:
+            self.complain("There is nothing to redo.")
+            return
+        by = f", undone by {undone[0].by}" if undone[0].by else ""
+        question = f"Redo {plain_line(undone[0].what)} in {plain_line(undone[0].path)}{plain_line(by)}?"
+        dialog = ConfirmDialog(question, yes="Redo")
+        self.app.push_screen(dialog, lambda answer: self._confirmed(answer, partial(self._redo, undone[0])))
 
-    async def _undone(self, undo: Callable[[], Awaitable[ChangesPage]]) -> None:
+    def _confirmed(self, answer: Confirmed | None, change: Callable[[], Awaitable[ChangesPage]]) -> None:
+        if answer is not None:
+            self.app.run_worker(self._changed(change), group="review")
+
+    async def _changed(self, change: Callable[[], Awaitable[ChangesPage]]) -> None:
         """An error is shown in the box, which stays open."""
         try:
-            page = await undo()
+            page = await change()
         except LongboatError as error:
             if self.is_open:
                 self.complain(plain_line(error.message))

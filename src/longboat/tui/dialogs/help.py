@@ -109,6 +109,7 @@ DIALOG_HELP = (
             ("s", "Side by side or unified, with at least 100 columns"),
             ("u", "Undo the hunk, after a confirmation"),
             ("U", "Undo all changes to the file, after a confirmation"),
+            ("r", "Redo what was undone last, after a confirmation"),
             ("c", "Comment on the line (comments go into your prompt)"),
             ("q", "Close"),
         ),
