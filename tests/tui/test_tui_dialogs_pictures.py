@@ -24,6 +24,7 @@ from tui_stage import (
     a_session,
     an_edit,
     drawn,
+    edit_nothing,
     holds,
     nothing,
     picture,
@@ -149,8 +150,8 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),
-    "diff": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing),
-    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing, split=True),
+    "diff": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing, edit_nothing),
+    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing, edit_nothing, split=True),
 }  # type: ignore[dict-item]
 
 
@@ -321,6 +322,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
             ChangesPage(items=(a_changed_file(text, diff, hunks=1, by=(text,), undone_by=rules),), complete=True),
             undo_nothing,
             redo_nothing,
+            edit_nothing,
         ),
     }  # type: ignore[dict-item]
 

@@ -16,6 +16,8 @@ from textual.widgets.option_list import Option
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
 from longboat.tui.dialogs.frame import Dialog, keys_content
+from longboat.tui.editor import NotEdited
+from longboat.tui.panels.diff_rows import Comment, Row
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.panels.review import ReviewView
 from longboat.wire.plain import plain_line
@@ -25,6 +27,8 @@ Undo = Callable[[ChangedFile, Sequence[int] | None], Awaitable[ChangesPage]]
 """Undoes these hunks of a file, or all of it, and returns the changes that stand."""
 Redo = Callable[[UndoneChange], Awaitable[ChangesPage]]
 """Redoes what was undone, and returns the changes that stand."""
+Edit = Callable[[ChangedFile, int], Awaitable[ChangesPage]]
+"""Opens a file in the person's editor, at a line, and returns the changes that stand afterwards."""
 
 LIST_WIDTH = 140
 """The columns needed for the list of files beside the diff: the diff keeps enough for side by side."""
@@ -34,6 +38,16 @@ LIST_WIDTH = 140
 class Comments:
     """What to put into the prompt."""
 
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remark:
+    """A comment on a line of a file."""
+
+    path: str
+    place: str
+    row: Row
     text: str
 
 
@@ -47,7 +61,9 @@ class DiffDialog(Dialog[Comments]):
         Binding("u", "undo_hunk", "Undo the hunk"),
         Binding("U", "undo_file", "Undo the file"),
         Binding("r", "redo", "Redo what was undone"),
+        Binding("o", "edit", "Open in the editor"),
         Binding("c", "comment", "Comment on the line"),
+        Binding("delete,backspace,d", "remove_comment", "Remove the comment"),
         Binding("q", "later", show=False),
     ]
     DEFAULT_CSS = """
@@ -62,14 +78,15 @@ class DiffDialog(Dialog[Comments]):
     }
     """
 
-    def __init__(self, page: ChangesPage, undo: Undo, redo: Redo, *, split: bool = False) -> None:
+    def __init__(self, page: ChangesPage, undo: Undo, redo: Redo, edit: Edit, *, split: bool = False) -> None:
         super().__init__()
         self._page = page
         self._undo = undo
         self._redo = redo
+        self._edit = edit
         self._split = split
         self._at = 0
-        self._comments: list[str] = []
+        self._comments: list[_Remark] = []
 
     def body(self) -> list[Widget]:
         return [
@@ -117,6 +134,12 @@ class DiffDialog(Dialog[Comments]):
         if file is not None:
             self._files.highlighted = self._at
             self._view.show(file.diff, file.path)
+        self._show_comments()
+
+    def _show_comments(self) -> None:
+        if (file := self._file) is not None:
+            here = [(number, each) for number, each in enumerate(self._comments) if each.path == file.path]
+            self._view.show_comments([Comment(number=number, row=each.row, text=each.text) for number, each in here])
         self.query_one("#name", Static).update(self._headline())
         self._draw_keys()
 
@@ -125,6 +148,8 @@ class DiffDialog(Dialog[Comments]):
         if self._file is not None:
             split = "unified" if self._view.is_split else "side by side"
             keys = [("j k", "file"), ("n p", "hunk"), ("↑↓", "line"), ("s", split), ("c", "comment"), *keys]
+            keys[-1:-1] = [("del", "remove comment")] if self._comments else []
+            keys[-1:-1] = [("o", "editor")]
             keys.insert(3, ("u U", "undo hunk, file"))
         if self._page.undone:
             keys.insert(-1, ("r", "redo"))
@@ -204,11 +229,11 @@ class DiffDialog(Dialog[Comments]):
         """An error is shown in the box, which stays open."""
         try:
             page = await change()
-        except LongboatError as error:
+        except (LongboatError, NotEdited) as error:
             if self.is_open:
-                self.complain(plain_line(error.message))
+                self.complain(plain_line(str(error)))
             else:
-                self.app.notify(plain_line(error.message), severity="error", markup=False)
+                self.app.notify(plain_line(str(error)), severity="error", markup=False)
             return
         if self.is_open:
             hunk = self._view.hunk
@@ -219,20 +244,35 @@ class DiffDialog(Dialog[Comments]):
             if hunk and self._file is not None and self._file.path == path:
                 self._view.move_to_hunk(hunk)
 
+    def action_edit(self) -> None:
+        if (file := self._file) is not None:
+            self.complain("")
+            self.app.run_worker(self._changed(partial(self._edit, file, self._view.line_now)), group="review")
+
     def action_comment(self) -> None:
         if (file := self._file) is None:
             return
-        line = self._view.line
+        row, line = self._view.row, self._view.line
         place = f"In {plain_line(file.path)}" + (f" line {line}" if line is not None else "")
-        self.app.push_screen(TextDialog(f"{place}:"), lambda written: self._commented(place, written))
+        self.app.push_screen(TextDialog(f"{place}:"), lambda written: self._commented(file.path, place, row, written))
 
-    def _commented(self, place: str, written: Written | None) -> None:
+    def _commented(self, path: str, place: str, row: Row, written: Written | None) -> None:
         if written is not None:
-            self._comments.append(f"{place}: {written.text}")
-            self.query_one("#name", Static).update(self._headline())
+            self._comments.append(_Remark(path=path, place=place, row=row, text=written.text))
+            self._show_comments()
+
+    def action_remove_comment(self) -> None:
+        number = self._view.comment if self._file is not None else None
+        if number is None:
+            self.complain("There is no comment on this line.")
+            return
+        del self._comments[number]
+        self.complain("")
+        self._show_comments()
 
     def action_later(self) -> None:
-        self.end(Comments(text="\n".join(self._comments)) if self._comments else None)
+        lines = [f"{each.place}: {each.text}" for each in self._comments]
+        self.end(Comments(text="\n".join(lines)) if lines else None)
 
 
 def _row(file: ChangedFile) -> Content:
