@@ -161,6 +161,7 @@ def a_question(
     *,
     text: str = "Which database should the tests use?",
     choices: tuple[str, ...] = ("SQLite in memory", "SQLite in a file", "PostgreSQL"),
+    descriptions: tuple[str, ...] = (),
     multiple: bool = False,
 ) -> Question:
     return Question(
@@ -170,6 +171,7 @@ def a_question(
         tool_call_id="call_1",
         text=text,
         choices=choices,
+        descriptions=descriptions,
         multiple=multiple,
         asked_at=WHEN,
     )

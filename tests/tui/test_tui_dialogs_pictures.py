@@ -302,7 +302,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         ),
         "permission-edit": lambda: PermissionDialog(a_permission(detail=diff, argument=text, grant=rules)),
         "permission-parts": lambda: PermissionDialog(a_permission(parts=some_parts(text), more_parts=1)),
-        "question": lambda: QuestionDialog(a_question(text=text, choices=rules)),
+        "question": lambda: QuestionDialog(a_question(text=text, choices=rules, descriptions=rules)),
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
         "inbox": lambda: InboxDialog(some_items(text), clock=lambda: NOON),
