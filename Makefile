@@ -23,7 +23,7 @@ $(READY): $(BASE)
 	@$(PIP) -e '.[local,dev]'
 	@touch $@
 
-# A .venv that no longer runs, because the system's Python was replaced, is made anew.
+# Recreates a .venv that no longer runs because the system's Python was replaced.
 $(BASE): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "longboat: $(PYTHON) is not installed. Debian and Ubuntu: apt install python3 python3-venv" >&2; exit 1; }
@@ -71,7 +71,7 @@ check: $(SITE) ## Lint, format, types, import rules, generated files, the docume
 	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
-mocks: $(MOCKS) ## Install other people's model servers, for the tests that use them, into an environment of their own
+mocks: $(MOCKS) ## Install other people's model servers for the tests that need them, in a separate environment
 
 $(MOCKS):
 	@echo "==> Installing other people's model servers for the tests"
@@ -79,7 +79,7 @@ $(MOCKS):
 	@.venv-mocks/bin/pip install --disable-pip-version-check --no-input --quiet 'llmock>=0.2.2,<0.3'
 	@touch $@
 
-generate: setup ## Write what is made from the code: the sync client, the generated pages
+generate: setup ## Write the sync client and the generated pages from the code
 	$(BIN)/python scripts/generate_sync_client.py
 	$(BIN)/python docs/generate.py
 
@@ -88,10 +88,10 @@ FUZZ_SEED  ?= 0
 FUZZ_TEXTS ?= 20000
 FUZZ_JOBS  ?= 1
 
-fuzz: setup ## Compare the reader of shell commands with bash (FUZZ_SEED, FUZZ_TEXTS, FUZZ_JOBS)
+fuzz: setup ## Compare the shell command parser with bash (FUZZ_SEED, FUZZ_TEXTS, FUZZ_JOBS)
 	@$(BIN)/python -m fuzz --seed $(FUZZ_SEED) --texts $(FUZZ_TEXTS) --jobs $(FUZZ_JOBS)
 
-bench: setup ## Measure against the floors
+bench: setup ## Measure against the performance floors
 	$(BIN)/python -m benchmarks
 
 chaos: setup ## Kill a server under load and check its promises (CHAOS_SEED, CHAOS_KILLS, CHAOS_SECONDS)
@@ -115,17 +115,17 @@ $(SITE): $(READY)
 	@$(PIP) -e '.[docs]'
 	@touch $@
 
-pictures: setup ## Take the pictures of the docs anew
+pictures: setup ## Take the pictures of the docs again
 	@$(BIN)/python tests/parts.py
 	$(BIN)/python docs/pictures.py
 
-# The background server runs from this .venv. One that was named by LONGBOAT_URL is somebody else's.
+# The background server runs from this .venv. A server named by LONGBOAT_URL is not ours.
 clean: ## Stop the server and remove what was made here (your sessions and local models stay)
 	@if $(BIN)/longboat --version >/dev/null 2>&1; then \
 	  echo "==> Stopping the server"; \
 	  env -u LONGBOAT_URL -u LONGBOAT_SOCKET $(BIN)/longboat stop && \
 	  { [ ! -S .dev/longboat.sock ] || LONGBOAT_URL= LONGBOAT_SOCKET=.dev/longboat.sock $(BIN)/longboat stop; } || { \
-	  echo "longboat: nothing was removed, for a server is working. To interrupt it: $(BIN)/longboat stop --force" >&2; \
+	  echo "longboat: nothing was removed, because the server is busy. To interrupt it: $(BIN)/longboat stop --force" >&2; \
 	  exit 1; }; fi
 	rm -rf $(VENV) .dev site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

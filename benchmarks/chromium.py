@@ -1,4 +1,4 @@
-"""A real browser at a Longboat: pages of somebody who is logged in, and what they cost.
+"""A real browser at a Longboat: pages of someone who is logged in, and what they cost.
 
 Debian's chromium, the one that the tests use: nothing is downloaded.
 """

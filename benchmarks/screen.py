@@ -68,7 +68,7 @@ class Screen:
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 1 << 16)
-    except OSError:  # how a terminal says that nobody writes any more
+    except OSError:  # how a terminal says that no one writes any more
         return b""
 
 

@@ -36,7 +36,7 @@ def main() -> int:
     _keep(result, home)
     for violation in result.violations[:SHOWN]:
         print(f"  {str(violation)[:1000]}")
-    print(f"  The evidence is in {home}; again: make chaos CHAOS_SEED={settings.seed}")
+    print(f"  The evidence is in {home}. To repeat: make chaos CHAOS_SEED={settings.seed}")
     return 1
 
 
@@ -46,14 +46,18 @@ def _report(text: str) -> None:
 
 def _settings() -> Settings:
     parser = argparse.ArgumentParser(
-        prog="python -m chaos", description="Kill a server under load; check its promises."
+        prog="python -m chaos", description="Kill a server under load, again and again, and check its promises."
     )
     seed = int(os.environ.get("CHAOS_SEED") or random.randrange(1_000_000))
     kills = int(os.environ["CHAOS_KILLS"]) if os.environ.get("CHAOS_KILLS") else None
     seconds = float(os.environ.get("CHAOS_SECONDS") or 60)
-    parser.add_argument("--seed", type=int, default=seed, help="what the clients and the killer decide by")
-    parser.add_argument("--kills", type=int, default=kills, help="end so many servers")
-    parser.add_argument("--seconds", type=float, default=seconds, help="without --kills: for so long")
+    parser.add_argument(
+        "--seed", type=int, default=seed, help="seed for the decisions of the clients and the killer (default: random)"
+    )
+    parser.add_argument("--kills", type=int, default=kills, help="number of servers to kill")
+    parser.add_argument(
+        "--seconds", type=float, default=seconds, help="without --kills, how long to keep killing servers (default: 60)"
+    )
     given = parser.parse_args()
     return Settings(seed=given.seed, kills=given.kills, seconds=given.seconds)
 

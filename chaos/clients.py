@@ -24,7 +24,7 @@ LONG_QUEUE = 6
 IMPORTED = "Imported by chaos"
 """The title of imported sessions."""
 UNKEPT = ("look", "export", "import")
-"""Kinds of requests whose content nobody checks, and which would fill the memory."""
+"""Kinds of requests whose content no one checks, and which would fill the memory."""
 KINDS = {
     Kind.SAY: 8,
     Kind.SAY_SLOWLY: 6,

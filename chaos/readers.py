@@ -1,4 +1,4 @@
-"""Readers of a workspace's event stream. Each goes on after its cursor when its connection ends, which is often."""
+"""Readers of a workspace's event stream. Each continues after its cursor when its connection ends, which is often."""
 
 import asyncio
 import random
@@ -41,7 +41,7 @@ class Reader:
         self._awaited: tuple[bytes, asyncio.Event] | None = None
 
     async def follow(self) -> None:
-        """Read on for ever."""
+        """Read on forever."""
         while True:
             try:
                 async with aclosing(frames(self._http, self._url, self.cursor)) as stream:
@@ -75,7 +75,7 @@ class Reader:
         self._awaited = None
 
     async def reach(self, cursor: str) -> None:
-        """Wait until it has read up to there, but not for ever: the checks tell what is missing."""
+        """Wait until it has read up to there, but not forever: the checks tell what is missing."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 while number_of(self.cursor) < number_of(cursor):  # it may be past it: others come and go

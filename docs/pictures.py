@@ -1,4 +1,4 @@
-"""Takes the pictures of the docs anew: `make pictures`.
+"""Takes the pictures of the docs again: `make pictures`.
 
 From nothing: a real server with a scripted model, a repository with a bug, Anna at the web page and Ben at the terminal
 app. What they see is kept in docs/pictures/. Needs chromium, tmux and git.

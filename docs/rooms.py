@@ -16,7 +16,7 @@ COMMON = ("errors", "regular")
 
 
 def architecture() -> str:
-    """The page that is there, with its table of rooms made anew."""
+    """The page that is there, with its table of rooms generated again."""
     before, begin, rest = ARCHITECTURE.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     return f"{before}{begin}\n{rooms()}\n\n{end}{after}"

@@ -14,7 +14,7 @@ ROW = re.compile(r"^  \['\w*', '([^']+)', '([^']+)', '([^']+)'\],$", re.MULTILIN
 
 
 def web() -> str:
-    """The page that is there, with its table of keys made anew."""
+    """The page that is there, with its table of keys generated again."""
     before, begin, rest = WEB.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     return f"{before}{begin}\n{keys()}\n\n{end}{after}"

@@ -38,22 +38,28 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evals", description="How well a model works with Longboat.")
+    parser = argparse.ArgumentParser(
+        prog="python -m evals", description="Measure how well a model works with Longboat."
+    )
     parser.add_argument(
-        "--results", type=Path, default=results.FOLDER, metavar="DIR", help="where results are; default: evals/results"
+        "--results",
+        type=Path,
+        default=results.FOLDER,
+        metavar="DIR",
+        help="directory of the results; default: evals/results",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="Give a model the tasks and judge what it did.")
     run.add_argument(
-        "--model", default=SCRIPTED, help="PROVIDER/MODEL as configured; default: one that knows all answers"
+        "--model", default=SCRIPTED, help="PROVIDER/MODEL as configured; default: a script that knows all answers"
     )
     run.add_argument("--tasks", default="", help="names, kinds or `quick`, separated by commas; default: all")
-    run.add_argument("--samples", type=int, default=1, help="how often each task is tried; default: 1")
-    run.add_argument("--jobs", type=int, default=2, help="how many trials run at a time; default: 2")
-    run.add_argument("--limit-s", type=float, default=600, help="seconds for one trial; default: 600")
+    run.add_argument("--samples", type=int, default=1, help="number of trials for each task; default: 1")
+    run.add_argument("--jobs", type=int, default=2, help="number of trials to run at a time; default: 2")
+    run.add_argument("--limit-s", type=float, default=600, help="time limit for one trial, in seconds; default: 600")
     run.add_argument("--config", type=Path, help="a longboat.json to use instead of your own")
-    run.add_argument("--label", default="", help="added to the result's name, such as `steps`")
-    run.add_argument("--transcripts", type=Path, metavar="DIR", help="keep what the model said and called there")
+    run.add_argument("--label", default="", help="text to add to the result's name, such as `steps`")
+    run.add_argument("--transcripts", type=Path, metavar="DIR", help="write one JSON file per trial to this directory")
     compare = commands.add_parser("compare", help="Show two results side by side.")
     compare.add_argument("before", help="a commit, the beginning of a result's name, or a file")
     compare.add_argument("after")
@@ -96,7 +102,7 @@ def _read_config(file: Path) -> dict[str, object]:
     except (OSError, ValueError) as error:
         raise Unusable(f"{file}: {error}") from None
     if not isinstance(content, dict):
-        raise Unusable(f"{file}: this is no longboat.json.")
+        raise Unusable(f"{file}: this is not a longboat.json.")
     return content
 
 

@@ -1,4 +1,4 @@
-"""Start something long, send another prompt meanwhile, then cancel the first: the second is not touched.
+"""Start a long run, send a second prompt meanwhile, then cancel the first: the second still runs.
 
 python examples/steer_and_cancel.py
 """
@@ -23,7 +23,7 @@ async def main() -> None:
                     story_id = event.payload.run_id
                     print(f"It begins: {event.payload.text!r}")
                     break
-        # It goes on without us. `steer` hands our words to it at its next step, or runs them next if there is none.
+        # The run continues without us. `steer` adds our prompt at its next step, or runs it next if there is none.
         steering = Submit(session_id=session.id, prompt="Make it a poem.", delivery=Delivery.STEER)
         accepted = await client.submit(workspace.id, steering)
         print(f"The second prompt is accepted, {accepted.position} before it.")

@@ -1,4 +1,4 @@
-"""The same without asyncio: a conversation of two prompts, then its transcript.
+"""Without asyncio: send two prompts in one session, then print the transcript.
 
 python examples/sync_client.py
 """

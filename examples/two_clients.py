@@ -10,7 +10,7 @@ from longboat.client import Client, Event
 
 
 async def watch(client: Client, workspace_id: str, session_id: str, listening: asyncio.Event) -> list[Event]:
-    """All events of the session until both answers are there."""
+    """Collect the events of the session until both runs have ended."""
     seen: list[Event] = []
     async with aclosing(client.events(workspace_id, session_id)) as events:
         async for event in events:
@@ -40,9 +40,9 @@ async def main() -> None:
         bens_view = tasks.create_task(watch(ben, *place, ready[1]))
         for each in ready:
             await each.wait()
-        # Both at once: the session takes them one after the other, in the order in which they were accepted.
+        # Both at once: the session runs them one after the other, in the order of acceptance.
         answers = await asyncio.gather(ask(anna, *place, "I am Anna."), ask(ben, *place, "And I am Ben."))
-        print(f"Anna was told: {answers[0]}\nBen was told: {answers[1]}")
+        print(f"Anna's answer: {answers[0]}\nBen's answer: {answers[1]}")
         same = await annas_view == await bens_view
         print(f"Both saw the same {len(await annas_view)} events in the same order: {same}")
 

@@ -1,6 +1,6 @@
-"""Print the answer of every run in the current directory, whoever asked for it. Ctrl-C ends it.
+"""Print the answer of every run in the current directory, from any client. Ctrl-C ends it.
 
-The stream reconnects by itself: stop the server, start it again, and nothing is missed.
+The stream reconnects automatically: stop the server, start it again, and you miss nothing.
 
     python examples/watcher.py [COUNT]     (ends after COUNT runs)
 """

@@ -17,7 +17,7 @@ from fuzz.sandbox import unavailable
 from fuzz.workspace import make_workspace
 
 ENOUGH = 30
-"""After so many findings with different causes, probably, it ends."""
+"""Stop after this number of findings, which probably have different causes."""
 
 
 def main() -> int:
@@ -41,18 +41,18 @@ def main() -> int:
     spent_s = time.monotonic() - start
     print(
         f"\n{tally.texts:,} texts in {spent_s:,.0f} s ({tally.texts / spent_s:,.0f} texts/s), seed {wanted.seed}: "
-        f"{tally.allowed:,} allowed unasked, {tally.executed:,} run ({tally.cut_off:,} cut off), "
+        f"{tally.allowed:,} allowed without approval, {tally.executed:,} run ({tally.cut_off:,} cut off), "
         f"{tally.surprising} findings"
     )
     return 1 if tally.surprising else 0
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Compare the reader of commands with bash.")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed makes the same texts")
-    parser.add_argument("--texts", type=int, default=30_000, help="how many")
-    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
-    parser.add_argument("--check", metavar="TEXT", help="judge and run this text alone, with stubs and without")
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Compare the shell command parser with bash.")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed generates the same texts")
+    parser.add_argument("--texts", type=int, default=30_000, help="number of texts to generate")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--check", metavar="TEXT", help="check only this text, and run it if the parser allows it")
     return parser.parse_args()
 
 

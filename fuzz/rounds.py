@@ -41,7 +41,9 @@ class Finding:
 
     def __str__(self) -> str:
         told = "".join(f"\n    {each}" for each in self.surprises[:4])
-        return f"{self.minimised!r}\n    is allowed unasked, and{told}\n    found in {self.origin}: {self.text!r}"
+        return (
+            f"{self.minimised!r}\n    is allowed without approval, and{told}\n    found in {self.origin}: {self.text!r}"
+        )
 
 
 @dataclass(slots=True)

@@ -86,7 +86,7 @@ def _check_covered(
 
 
 def check_reasons(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
-    """Nothing is canceled that nobody canceled. A sub-agent's run is canceled with the one that sent it."""
+    """Nothing is canceled that no one canceled. A sub-agent's run is canceled with the one that sent it."""
     cancels = list(evidence.of(workspace, *CANCELING))
     sent = first_sent(evidence, workspace)
     for run in workspace.last_runs().values():

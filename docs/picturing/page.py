@@ -24,7 +24,7 @@ _NAMED = "localStorage.setItem('longboat.name', %s);"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tab:
-    """Somebody at the page."""
+    """Someone at the page."""
 
     page: Page
     url: str
@@ -51,7 +51,7 @@ class Tab:
         await self.page.set_viewport_size({"width": size[0], "height": size[1]})
         await self.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
         await self.page.mouse.move(0, 0)  # else something looks as if it were chosen
-        await self.page.wait_for_timeout(400)  # the page lays itself out anew, and tells nobody when it is done
+        await self.page.wait_for_timeout(400)  # the page lays itself out anew, and tells no one when it is done
         return await self.page.screenshot(animations="disabled", caret="hide")
 
 
@@ -105,7 +105,7 @@ async def open_browser() -> AsyncIterator[Browser]:
 
 @asynccontextmanager
 async def open_tab(browser: Browser, scene: Scene, name: str) -> AsyncIterator[Tab]:
-    """The page of somebody who is logged in."""
+    """The page of someone who is logged in."""
     context = await browser.new_context(
         viewport={"width": DESK[0], "height": DESK[1]}, device_scale_factor=2, timezone_id="UTC", locale="en-US"
     )

@@ -14,7 +14,7 @@ from picturing.scene import PATIENCE_S, ROOT, Scene
 
 LOOK_S = 0.08
 LONGEST_S = 1.6
-"""A frame stands no longer than this: nobody wants to watch a computer think."""
+"""A frame stands no longer than this: no one wants to watch a computer think."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pane:
-    """A shell of somebody."""
+    """A shell of someone."""
 
     who: str
     columns: int
@@ -59,7 +59,7 @@ class Pane:
     async def shows(self, text: str) -> None:
         try:
             async with asyncio.timeout(PATIENCE_S):
-                while text not in self.text:  # noqa: ASYNC110 — a terminal tells nobody what it shows
+                while text not in self.text:  # noqa: ASYNC110 — a terminal tells no one what it shows
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
             raise SystemExit(f"pictures: {self.who} never saw {text!r}:\n{self.text}") from None
@@ -108,6 +108,6 @@ async def recording(*panes: Pane) -> AsyncIterator[Recorder]:
 
 
 def _tmux(*arguments: str) -> str:
-    """Of a server of our own: nobody's other sessions are touched."""
+    """Of a server of our own: no one's other sessions are touched."""
     command = ["tmux", "-S", str(ROOT / "tmux"), "-f", "/dev/null", *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -19,7 +19,7 @@ SEARCHED = "tide"
 
 
 async def set_up(scene: Scene, browser: Browser, to: Path) -> None:
-    """What somebody sees who has configured nothing."""
+    """What someone sees who has configured nothing."""
     async with scene.client("anna") as anna:
         workspace_id = (await anna.join(scene.project)).id
     async with open_tab(browser, scene, "anna") as tab:

@@ -216,7 +216,7 @@ DANGEROUS = 'git commit -qam "Warn before high water" && rm -rf build && git pus
 
 
 def publishing_steps() -> list[HttpStep]:
-    """A command that nobody should allow without reading it."""
+    """A command that no one should allow without reading it."""
     return [
         [
             Say("I’ll commit it, remove the old build and push."),

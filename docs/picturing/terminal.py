@@ -22,7 +22,7 @@ FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Somebody at a terminal."""
+    """Someone at a terminal."""
 
     app: LongboatApp
     pilot: Pilot[None]
@@ -72,7 +72,7 @@ def cleaned(svg: str) -> str:
 
 @asynccontextmanager
 async def open_window(scene: Scene, name: str, session_id: str | None = None) -> AsyncIterator[Window]:
-    """The app of somebody, at a session or a new one."""
+    """The app of someone, at a session or a new one."""
     async with scene.client(name) as client:
         app = LongboatApp(client, str(scene.project), session_id=session_id)
         async with app.run_test(size=SIZE, notifications=True) as pilot:

@@ -1,4 +1,4 @@
-"""Tasks that mend what is broken."""
+"""Tasks that fix bugs."""
 
 from evals.judge import Judge
 from evals.task import Edit, Kind, Task, Write

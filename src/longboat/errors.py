@@ -17,7 +17,7 @@ LongboatError
 │   ├── QuestionNotFound
 │   ├── JobNotFound
 │   ├── ChangeNotFound
-│   ├── RevertNotFound        nothing of this id was undone, or its turn was undone as a whole
+│   ├── RevertNotFound        no undo has this id, or its whole turn was undone
 │   ├── ProviderNotFound
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
@@ -31,8 +31,8 @@ LongboatError
 │   ├── SessionBusy
 │   ├── NothingToUndo
 │   ├── UndoConflict          someone else has changed the file since
-│   ├── RevertConflict        the change that was to be undone is another one by now
-│   ├── RedoConflict          what was undone in a file no longer fits into it, or was redone already
+│   ├── RevertConflict        the change to undo has changed since you looked at it
+│   ├── RedoConflict          the undone change no longer fits into the file, or someone redid it already
 │   ├── SessionDamaged        a row of the session cannot be read; other sessions are not affected
 │   ├── NoLoginPending        no MCP server is waiting for this login
 │   └── ServerBusy            asked to stop only if idle, but the server is busy
@@ -358,7 +358,7 @@ class CancelNotDurable(Unavailable):
     def __init__(self) -> None:
         super().__init__(
             "The run was stopped, but the cancel could not be saved because the store is not writable. Free some disk "
-            "space; the server then saves it by itself. If the server stops before that, send the cancel again."
+            "space; the server then saves it automatically. If the server stops before that, send the cancel again."
         )
 
 
@@ -371,7 +371,7 @@ class ListenError(LongboatError):
 
 
 class LimitReached(LongboatError):
-    """A turn reached a limit and nobody lets it continue. `message` says which limit."""
+    """A turn reached a limit, and no one lets it continue. `message` says which limit."""
 
     code = "limit"
 

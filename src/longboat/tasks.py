@@ -55,7 +55,7 @@ class Tasks:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Cancel what is left and wait for it, but not for ever: a task may be deaf."""
+        """Cancel what is left and wait for it, but not forever: a task may be deaf."""
         end = asyncio.get_running_loop().time() + CLOSE_S
         while self._tasks and (left := end - asyncio.get_running_loop().time()) > 0:
             self.cancel()

@@ -195,13 +195,13 @@ def test_models_and_doctor_show_the_list_and_who_is_passed_over(home: Home, cwd:
     assert "gone/m: The provider cannot be reached. Continuing with mine/m." in done.err
     shown = home.longboat("models", cwd=cwd).out
     assert "The running server uses mine/m." in shown
-    assert "gone/m is passed over for another " in shown
-    assert "This shell's environment would give" not in shown
+    assert "gone/m is skipped for another " in shown
+    assert "A server started from this shell would" not in shown
     (cooldown,) = json.loads(home.longboat("models", "--format", "json", cwd=cwd).out)["cooldowns"]
     assert (cooldown["name"], cooldown["why"]) == ("gone/m", "The provider cannot be reached")
     told = home.longboat("doctor", cwd=cwd).out
     assert "prompts: gone/m (then mine/m)" in told
-    assert "gone/m is passed over for another " in told
+    assert "gone/m is skipped for another " in told
 
 
 def test_status_and_version_tell_of_the_server(home: Home, cwd: Path) -> None:

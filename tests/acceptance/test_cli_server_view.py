@@ -58,7 +58,7 @@ def test_a_key_that_only_the_shell_has_does_not_make_the_server_ready(home: Home
     serve(home)
     shown = home.longboat("models", cwd=cwd, **KEY).out
     assert "The running server uses fleet/m" not in shown
-    assert "This shell's environment would give fleet/m." in shown
+    assert "A server started from this shell would use fleet/m." in shown
     assert "started without FLEET_KEY" in shown
     told = home.longboat("doctor", cwd=cwd, **KEY).out
     assert "models (shell)   prompts: fleet/m" in told

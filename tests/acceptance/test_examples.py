@@ -43,7 +43,7 @@ def test_two_clients_see_the_same_events_in_the_same_order(home: Home, cwd: Path
     done = finished(example(home, cwd, "two_clients.py"))
     assert done.code == 0, done.err
     anna, ben, same = done.lines
-    assert (anna, ben) == ("Anna was told: echo: I am Anna.", "Ben was told: echo: And I am Ben.")
+    assert (anna, ben) == ("Anna's answer: echo: I am Anna.", "Ben's answer: echo: And I am Ben.")
     assert same.endswith("events in the same order: True")
 
 

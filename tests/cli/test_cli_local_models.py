@@ -93,7 +93,7 @@ def test_doctor_says_that_the_demo_comes_by_itself(home: Path) -> None:
     [found] = local_findings(home)
     assert (found.verdict, found.detail) == (
         Verdict.NOTE,
-        "local/smollm2-135m: not downloaded; will be at the first prompt",
+        "local/smollm2-135m: not downloaded; the first prompt downloads it",
     )
 
 

@@ -228,7 +228,7 @@ async def test_a_server_that_ignores_tools_is_known_by_what_it_counts(
     endpoint.add([Say("I cannot see files."), counted], [Say(ANSWER)])
     events = await ask(models.make(), request(system=system, tools=tools))
     assert said(events) == "Done."
-    assert notices(events)[0].startswith("The server does not tell mine/m of its tools.")
+    assert notices(events)[0].startswith("The server does not pass the tools to mine/m.")
     # Whoever counts the tools, or nothing at all, has not ignored them.
     for tokens in (0, 1, 1_500):
         endpoint.add([Say("Hello."), Use(input_tokens=tokens)])

@@ -35,7 +35,7 @@ async def test_a_model_that_says_nothing_twice_fails_the_run(tmp_path: Path) -> 
         await running.submit("go", "r1")
         complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
-        assert complete.error.startswith("There is no answer: The model said nothing, twice.")
+        assert complete.error.startswith("There is no answer: The model returned an empty answer twice.")
         await check_ends(running)
 
 

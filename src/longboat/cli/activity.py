@@ -38,7 +38,7 @@ class _Call:
     name: str
     subject: str
     traits: ToolTraits | None = None
-    """None if the call was not seen, or nobody knew the tool."""
+    """None if the call was not seen, or no one knew the tool."""
     path: str = ""
     """The file that the call will change, if it names one."""
     told: bool = False

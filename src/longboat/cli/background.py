@@ -63,8 +63,8 @@ def probe(connection: Connection) -> Version | None:
 
 
 def revive() -> None:
-    """Restart the background server if it crashed, in a thread, while the caller keeps waiting for it. A server that
-    was stopped, or that somebody started by hand, is left alone."""
+    """Restart the background server if it crashed, in a thread, while the caller keeps waiting for it. Leaves a server
+    alone that was stopped or that someone started by hand."""
     if not find().named:
         threading.Thread(target=_start_again, name="revive", daemon=True).start()
 

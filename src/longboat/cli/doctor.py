@@ -302,7 +302,7 @@ def _unreachable(url: str) -> str:
 
 
 def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterator[Finding]:
-    """Those that are in use or here: whether they can be loaded, and fit into the memory."""
+    """Check the local models that are in use or downloaded: whether they load, and fit into the memory."""
     from longboat.installation import install_command
     from longboat.models.local.fit import this_machine
     from longboat.models.local.process import runtime_installed
@@ -322,7 +322,7 @@ def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterato
 def _local_model(model: "ModelInfo", here: "LocalModelInfo", available: int | None, *, in_use: bool) -> Finding:
     needs = f"{model.name}: needs about {here.memory / 1e9:.1f} GB of memory"
     if not here.downloaded:
-        return Finding(Verdict.NOTE, "local models", f"{model.name}: not downloaded; will be at the first prompt")
+        return Finding(Verdict.NOTE, "local models", f"{model.name}: not downloaded; the first prompt downloads it")
     if available is not None and here.memory > available:
         advice = "set a smaller context_window, or use a smaller model"
         verdict = Verdict.WRONG if in_use else Verdict.NOTE

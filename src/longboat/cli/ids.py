@@ -31,7 +31,7 @@ WHOLE = 36
 """The length of a complete id."""
 SHOWN = 10
 SHORT = 13
-"""An id is not shortened below this. So much of one that the server made is the millisecond in which it was made."""
+"""The shortest prefix of an id. That much of an id from the server is the millisecond in which it was made."""
 
 
 def short_ids(ids: Sequence[str], known: Iterable[str] = ()) -> list[str]:
@@ -77,7 +77,7 @@ def session_meant(connection: "Connection", workspace_id: str, text: str) -> Ses
 
 def ask_meant(kind: str, text: str, pending: Iterable[str]) -> str:
     """The id of a pending permission request or question. A complete id is passed on even if it is not pending: the
-    server knows whether somebody has answered it."""
+    server knows whether someone has answered it."""
     text = _given(text)
     known = list(pending)
     if text in known or len(text) >= WHOLE:

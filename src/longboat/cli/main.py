@@ -175,7 +175,7 @@ def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
     """A coding agent that people and programs can share. Without a command, opens the terminal app.
 
-    A server is started in the background if none is running.
+    Starts a server in the background if none is running.
 
     \b
     longboat                                   open the terminal app in this directory
@@ -219,7 +219,7 @@ def main() -> None:
 
 
 def _ended_by(error: OSError) -> int:
-    """The exit code after a system error. A broken pipe prints nothing: nobody is reading."""
+    """The exit code after a system error. A broken pipe prints nothing: no one is reading."""
     forget_stdout()
     if isinstance(error, BrokenPipeError):
         return READER_GONE

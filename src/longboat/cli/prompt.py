@@ -109,7 +109,7 @@ def _read() -> str:
 
 
 def _piped() -> str:
-    """The content of a pipe. Nothing else is read: terminals, devices and sockets may stay silent for ever, and a file
+    """The content of a pipe. Nothing else is read: terminals, devices and sockets may stay silent forever, and a file
     may be what a surrounding shell loop reads line by line."""
     if sys.stdin is None:
         return ""

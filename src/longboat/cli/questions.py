@@ -14,9 +14,9 @@ from longboat.wire.inbox import InboxKind
 @cwd_option
 @click.pass_context
 def questions(ctx: click.Context, everywhere: bool, style: str, cwd: str) -> None:
-    """Answer the agent's questions, one by one. The first answer wins, whoever gives it.
+    """Answer the agent's questions, one by one. The first answer counts, from any client.
 
-    In a pipe or a script this lists them, as `longboat questions list` does.
+    In a pipe or a script, this lists them instead, like `longboat questions list`.
 
     \b
     longboat questions

@@ -104,20 +104,21 @@ def run(
     give_up_after: float,
     cwd: str,
 ) -> None:
-    """Send PROMPT to the agent and stream its answer. A server is started in the background if none is running.
+    """Send PROMPT to the agent and stream its answer. Starts a server in the background if none is running.
 
     Piped input is appended to the prompt, or is the prompt if you give none. Longboat waits 3 s for it; end the prompt
     with "-" to wait for as long as it takes, or redirect from /dev/null if there is none. A file on standard input is
-    read only if the prompt ends with "-", so that Longboat can be called in a loop that reads a file.
+    read only if the prompt ends with "-", so that you can call Longboat in a loop that reads a file.
 
     Ctrl-C cancels the run, as does SIGTERM, which `timeout` and CI systems send. Closing the terminal does not.
 
-    At a terminal, you answer the agent's questions and permission requests. Without one the run is canceled with exit
-    code 1 as soon as it needs approval, unless you use --yolo or --wait-for-answers. Questions are left to the agent
-    there, and a turn that reaches a limit ends with exit code 1 (`limits` in longboat.json).
+    At a terminal, you answer the agent's questions and permission requests. Without one, Longboat cancels the run
+    with exit code 1 as soon as it needs approval, unless you use --yolo or --wait-for-answers. The agent then decides
+    for itself instead of asking questions, and a turn that reaches a limit ends with exit code 1 (`limits` in
+    longboat.json).
 
-    With --plan, the agent first reads and asks, then proposes a plan. You approve it, or say what to change. Where
-    nobody can answer, the plan is the answer and nothing is changed.
+    With --plan, the agent first reads and asks, then proposes a plan. You approve it, or say what to change. If no
+    one can answer, the run ends with the plan as its answer and changes nothing.
 
     Exit code: 0 answered, 1 failed, 2 usage error, 130 canceled.
 

@@ -1,5 +1,5 @@
 """Handles permission requests and questions while a command waits for its run. The person at this terminal answers, or
-somebody else does; where nobody can approve, the run is canceled with advice. It must not hang silently (A2).
+someone else does; if no one can approve, it cancels the run and gives advice. It must not hang silently (A2).
 
 Owns the terminal's input while it is asking. Must not know what an answer means: the server does.
 """
@@ -28,7 +28,7 @@ from longboat.wire.typed_answers import texts_in
 CLEAR_LINE = "\r\x1b[K"
 PROMPT = "> "
 INSIST_S = 60.0
-"""How long to keep trying to cancel a run that nobody can answer, while the server is unreachable."""
+"""How long to keep trying to cancel a run that no one can answer, while the server is unreachable."""
 
 
 class Answering(Protocol):

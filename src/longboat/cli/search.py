@@ -61,7 +61,7 @@ def _print(hit: "SearchHit", cwd: str) -> None:
 
 
 def _marked(snippet: "Snippet") -> str:
-    """The snippet with its matches in bold. Each piece is made safe by itself: that may change its length."""
+    """The snippet with its matches in bold. Each piece is sanitized separately, because that may change its length."""
     from longboat.cli.console import safe
 
     pieces: list[str] = []

@@ -39,7 +39,7 @@ def show_requests(
             json_line(connection.send(calls.model_request(workspace_id, run_id, each)))
         return
     if not found:
-        click.echo("This run sent nothing to a model, or it is no longer stored.")
+        click.echo("This run sent no requests to a model, or they are no longer stored.")
         return
     if number is None:
         _print_table(found)
@@ -81,7 +81,7 @@ def _print_request(shown: SentRequestBody) -> None:
     click.echo()
     click.secho(f"Request {request.number} to {one_line(request.model)}{_MODES[request.tool_mode]}", bold=True)
     if not request.exact:
-        click.echo("As Longboat gave it to the provider's library, which writes it in the provider's own format.")
+        click.echo("As passed to the provider's library, which converts it to the provider's own format.")
     if request.error is not None:
         click.echo(f"Failed: {safe(request.error)}")
     click.echo()

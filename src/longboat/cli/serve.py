@@ -32,7 +32,7 @@ def serve(
 ) -> None:
     """Run a server until Ctrl-C. Other commands do not need this: they start one in the background.
 
-    TCP always requires a token: LONGBOAT_TOKEN, or one that is generated once and kept in the data directory.
+    TCP always requires a token: LONGBOAT_TOKEN, or one that the server generates once and keeps in its data directory.
 
     \b
     longboat serve

@@ -141,8 +141,8 @@ def show_session(session_id: str | None, run_id: str | None, number: int | None,
     """Show a session's messages, without undone turns.
 
     With --wire, show the requests of a run to its models, retries included: system prompt, messages, tools, their
-    tokens by part, and the tokens that the provider took from its cache. Keys and headers are not stored. In place of
-    attachments you see their size.
+    tokens by part, and the tokens that the provider took from its cache. Keys and headers are not stored. Attachments
+    are shown only by their size.
 
     \b
     longboat session show 0198c2f4-…

@@ -1,5 +1,5 @@
 """Shell completion for ids and models. Asks a running server but never starts one. On any error it offers nothing:
-nobody wants an error message from pressing Tab."""
+no one wants an error message from pressing Tab."""
 
 import os
 from collections.abc import Callable, Iterable

@@ -110,8 +110,8 @@ async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: f
 
 
 async def _mark_seen(client: Client, complete: RunComplete | None) -> None:
-    """The person at this terminal has seen how the run ended. What a script runs stays unseen: nobody may have read
-    it."""
+    """Mark the run as seen, because the person at this terminal has seen how it ended. Runs of scripts stay unseen: no
+    one may have read them."""
     if complete is None or not (sys.stdout.isatty() or sys.stderr.isatty()):
         return
     with suppress(LongboatError):  # it stays unseen
@@ -144,7 +144,7 @@ async def _shown(
 
 
 def _unanswered(ask: Permission) -> Failure:
-    """The failure of a run that needed approval where nobody can give it."""
+    """The failure of a run that needed approval when no one could give it."""
     message = f"The run was canceled: it needs an answer and there is no terminal here.\n  ? {title_of(ask)}"
     message += f"\n    why: {one_line(ask.why)}" if ask.why else ""
     allowing = ", ".join(ask.grant or ask.wide)

@@ -1,8 +1,7 @@
-"""How to see one run through to its end, as a script that asks for I/O and never does any.
+"""Follows one run to its end: a script that asks for I/O and never does any.
 
-`follow()` yields steps; the async and the sync client carry them out and send the answers back in, or throw in the
-refusal. So the order of things (hear the stream first, then submit; read the run after a resync) is written once and
-tested without a server.
+`follow()` yields steps; the async and the sync client carry them out and send back the responses, or throw the errors.
+So the order (open the stream, then submit; read the run after a resync) is written once and tested without a server.
 """
 
 from collections.abc import Generator, Iterator
@@ -35,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Listen to the events of this session, and to no other's any more."""
+    """Stream the events of this session instead of any other."""
 
     workspace_id: str
     session_id: str
@@ -43,7 +42,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """Wait for the next event of the stream; the answer is that event."""
+    """Wait for the next event of the stream and send it back."""
 
 
 Step = Call[Any] | Open | Next | Event
@@ -55,8 +54,8 @@ Asking = Generator[Call[Any], Any, T]
 def follow(
     workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None, *, sub_agents: bool = False
 ) -> Script[None]:
-    """Yield the events that concern the run; the last is its terminal event (R1). `submit`: it is not handed in yet.
-    `sub_agents`: also what the sub-agents do that the run sends."""
+    """Yield the events of the run; the last one is its terminal event (R1). Submits `submit` first, if given.
+    `sub_agents` includes the events of the run's sub-agents."""
     own = _Own(run_id=run_id, session_id=session_id, sub_agents=sub_agents)
     yield Open(workspace_id, session_id)
     while True:
@@ -70,7 +69,7 @@ def follow(
         yield from _calls_under_way(workspace_id, own, event.payload)
         yield from own.restored(event.payload)
         if submit is not None:
-            # The stream is open and its place known: from here on nothing of this run can be missed.
+            # The stream is open and its cursor known, so no event of this run can be missed.
             over = (yield from ask(calls.submit(workspace_id, submit))).state is RunState.FINISHED
             submit = None
         else:
@@ -81,8 +80,8 @@ def follow(
 
 
 def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Script[None]:
-    """The message that made the calls which run now. It is finished, so no snapshot has it; but without it nobody can
-    tell what the output belongs to."""
+    """Yield the messages with the tool calls that are running now. They are finished, so no snapshot has them, but
+    without them a reader cannot tell which call the output belongs to."""
     for run in snapshot.runs:
         own.belongs(Event("run", Change.UPDATED, run))  # a folded run has its host's calls
     known = {part.id for message in snapshot.messages for part in message.parts if isinstance(part, ToolCallPart)}
@@ -97,7 +96,7 @@ def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Scri
 
 
 def _makers(workspace_id: str, own: "_Own", session_id: str, call_ids: set[str]) -> Script[None]:
-    """The messages of a session that made these calls."""
+    """Yield the messages of a session that contain these calls."""
     after = None
     while True:
         page = yield from ask(calls.messages(workspace_id, session_id, limit=500, after=after))
@@ -117,7 +116,7 @@ def ask(call: Call[T]) -> Asking[T]:
 
 
 def _result(workspace_id: str, run_id: str) -> Asking[RunComplete | None]:
-    """The terminal event as the ledger and the transcript tell it, or None while the run is unfinished."""
+    """Build the terminal event from the run and the transcript; None while the run is unfinished."""
     run = yield from ask(calls.get_run(workspace_id, run_id))
     if run.state is not RunState.FINISHED:
         return None
@@ -149,14 +148,14 @@ def _last_message(workspace_id: str, run: Run) -> Asking[Message | None]:
 
 @dataclass(slots=True, kw_only=True)
 class _Own:
-    """Tells a run's own events from all others; a run that was folded shares the turn of its host."""
+    """Tells a run's own events from all others. A folded run shares the turn of its host."""
 
     run_id: str
     session_id: str
     sub_agents: bool = False
     turns: set[str] = field(default_factory=set)
     sent_by: dict[str, str] = field(default_factory=dict)
-    """Of each sub-agent's run, the run that sent it."""
+    """For each sub-agent's run, the run that started it."""
 
     def __post_init__(self) -> None:
         self.turns.add(self.run_id)
@@ -180,14 +179,14 @@ class _Own:
         if run.run_id == self.run_id and run.folded_into:
             self.turns.add(run.folded_into)
         if run.parent_run_id is not None and self.sub_agents:
-            self.sent_by[run.run_id] = run.parent_run_id  # its sender may be our host, which we need not know yet
+            self.sent_by[run.run_id] = run.parent_run_id  # the sender may be our host, which we may not know yet
         return run.run_id == self.run_id or self.has_sent(run.run_id)
 
     def has_part_in(self, run_id: str) -> bool:
         return run_id in self.turns or self.has_sent(run_id)
 
     def has_sent(self, run_id: str) -> bool:
-        """Whether it is the run of a sub-agent, and those are wanted."""
+        """Whether this is the run of a sub-agent, and the caller wants those."""
         return self.sent_by.get(run_id) in self.turns
 
     def ended_by(self, event: Event) -> bool:
@@ -197,7 +196,7 @@ class _Own:
         return any(run.run_id == self.run_id for run in snapshot.runs)
 
     def restored(self, snapshot: Snapshot) -> Iterator[Event]:
-        """What the snapshot knows of the run, told as events: a whole message replaces the reader's copy."""
+        """Yield what the snapshot knows about the run as events. A whole message replaces the reader's copy."""
         for name, payloads in (("run", snapshot.runs), ("message", snapshot.messages)):
             for payload in payloads:
                 event = self.told(name, payload)
@@ -211,6 +210,6 @@ class _Own:
                 yield event
 
     def told(self, name: str, payload: Run | Message) -> Event:
-        """What was read, as the event that would tell it."""
+        """Make the event for something that was read."""
         parent = self.session_id if self.has_sent(payload.run_id) else None
         return Event(name, Change.UPDATED, payload, parent_session_id=parent)

@@ -11,7 +11,7 @@ from longboat.wire.sse import Decoder
 
 
 class InboxTail:
-    """Bytes of the stream in, typed events out. A new connection begins anew: there is nothing to resume."""
+    """Bytes of the stream in, typed events out. A new connection starts over: there is nothing to resume."""
 
     headers: ClassVar[Mapping[str, str]] = {"accept": "text/event-stream", "cache-control": "no-store"}
 
@@ -32,7 +32,7 @@ class InboxTail:
 
 
 class InboxMirror:
-    """What a person's inbox holds now, as far as it was loaded."""
+    """A person's inbox, as much of it as was loaded."""
 
     def __init__(self) -> None:
         self._items: dict[str, InboxItem] = {}

@@ -1,7 +1,7 @@
-"""A client's copy of a workspace, kept by a snapshot and the events after it.
+"""A client's copy of a workspace: a snapshot, updated by the events after it.
 
-Pure, for whoever shows a workspace: feed it every event of `Client.events` without a session filter. Must not know how
-events arrive or who looks.
+Pure. Feed it every event of `Client.events` without a session filter, and show what it holds. Must not know how events
+arrive or who displays them.
 """
 
 from bisect import bisect_left
@@ -35,21 +35,24 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class Transcript:
-    """The messages of one session, as far as they were read or heard of, in order."""
+    """The messages of one session that were read or streamed so far, in order."""
 
     messages: list[Message] = field(default_factory=list)
     stale: bool = True
-    """What is here may not be all up to its end: read the newest page and `take` it."""
+    """The end of the transcript may be missing: read the newest page and `take` it."""
     life: int = 0
-    """Which snapshot it goes back to. A page that was asked for in a former life tells of things that may be gone."""
+    """The number of the snapshot it is based on. Discard a page requested in an earlier life: its messages may be
+    gone."""
     _dropped: set[str] = field(default_factory=set)
 
     def find(self, message_id: str) -> Message | None:
+        """Return the message with this id, if it is here."""
         return next((message for message in reversed(self.messages) if message.id == message_id), None)
 
     def take(self, page: Iterable[Message], *, newest: bool = False, life: int | None = None) -> None:
-        """Messages that were read; `newest`: they are the end of the transcript. What the stream has told is at least
-        as new as what was read, unless something was missed. `life`: that of the moment when they were asked for."""
+        """Add messages that were read. `newest`: they are the end of the transcript. Messages from the stream are at
+        least as new as messages that were read, unless events were missed. `life` is the life in which you requested
+        them."""
         if life is not None and life != self.life:
             return
         for message in page:
@@ -60,6 +63,7 @@ class Transcript:
         self.stale = self.stale and not newest
 
     def put(self, message: Message) -> None:
+        """Add a message, or replace the one with the same id."""
         at = bisect_left(self.messages, message.seq, key=lambda known: known.seq)
         if at < len(self.messages) and self.messages[at].id == message.id:
             self.messages[at] = message
@@ -68,11 +72,12 @@ class Transcript:
         self._dropped.discard(message.id)  # a redo brings it back
 
     def drop(self, message: Message) -> None:
+        """Remove a message."""
         self.messages = [known for known in self.messages if known.id != message.id]
         self._dropped.add(message.id)
 
     def extend(self, delta: MessageDelta) -> None:
-        """A delta that is known already changes nothing; one that leaves a gap makes the copy stale."""
+        """Apply a delta. A known delta changes nothing; a gap before a delta makes the copy stale."""
         message = self.find(delta.message_id)
         grown = _grown(message, delta) if message is not None else None
         if grown is None:
@@ -81,7 +86,7 @@ class Transcript:
             self.put(grown)
 
     def begin(self) -> None:
-        """Anything may have happened unheard."""
+        """Start again from a new snapshot: events may have been missed."""
         self.messages = []
         self._dropped.clear()
         self.life += 1
@@ -90,38 +95,42 @@ class Transcript:
 
 @dataclass(slots=True)
 class Mirror:
+    """A workspace as its events describe it."""
+
     sessions: dict[str, Session] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
-    """Those that are not finished."""
+    """Unfinished runs."""
     permissions: dict[str, Permission] = field(default_factory=dict)
-    """Those that wait for an answer, as do the questions."""
+    """Pending permissions."""
     questions: dict[str, Question] = field(default_factory=dict)
+    """Pending questions."""
     clients: dict[str, ClientInfo] = field(default_factory=dict)
     todos: dict[str, tuple[TodoItem, ...]] = field(default_factory=dict)
-    """By session, as far as they were told since the snapshot; `Client.todos` reads the others."""
+    """By session; only those in events since the snapshot. `Client.todos` reads the others."""
     jobs: dict[str, Job] = field(default_factory=dict)
-    """As the servers: those that were told of since the snapshot. `Client.jobs`, `mcp` and `lsp` read all."""
+    """Only those in events since the snapshot, as for `mcp` and `lsp`. `Client.jobs`, `mcp` and `lsp` read all."""
     mcp: dict[str, McpEvent] = field(default_factory=dict)
     lsp: dict[tuple[str, str], LspEvent] = field(default_factory=dict)
     config: ConfigChanged | None = None
-    """Who answers, if that changed since the snapshot; `Client.offered_models` tells it at any time."""
+    """Which model answers, if that changed since the snapshot. `Client.offered_models` reads it at any time."""
     _transcripts: dict[str, Transcript] = field(default_factory=dict)
 
     def transcript(self, session_id: str) -> Transcript:
-        """The messages of a session, kept from now on. At first it is stale: nothing has been read yet."""
+        """Start to keep the messages of a session. The transcript is stale until you read its newest page."""
         return self._transcripts.setdefault(session_id, Transcript())
 
     def forget(self, session_id: str) -> None:
-        """Nobody looks at this session's messages any more."""
+        """Stop keeping the messages of a session."""
         self._transcripts.pop(session_id, None)
 
     def apply(self, event: Event) -> None:
+        """Update the copy with an event."""
         gone = event.change is Change.DELETED
         match event.payload:
             case Snapshot() as snapshot:
                 self._begin(snapshot)
             case Resync():
-                pass  # the snapshot that follows says all
+                pass  # a complete snapshot follows
             case Session() as session:
                 _put(self.sessions, session.id, None if gone else session)
                 if gone:
@@ -160,7 +169,8 @@ class Mirror:
                 self.config = config
 
     def _begin(self, snapshot: Snapshot) -> None:
-        """All that a snapshot tells is as it tells it; what it does not tell may have changed unheard."""
+        """Replace everything that the snapshot contains, and clear what it does not: that may have changed
+        unnoticed."""
         self.sessions = {session.id: session for session in snapshot.sessions}
         self.runs = {run.run_id: run for run in snapshot.runs}
         self.permissions = {ask.id: ask for ask in snapshot.permissions}
@@ -198,7 +208,7 @@ def _put(into: dict[str, Value], key: str, value: Value | None) -> None:
 
 
 def _grown(message: Message, delta: MessageDelta) -> Message | None:
-    """The message with a delta added; None if there is a gap before it."""
+    """Add a delta to a message; None if there is a gap before it."""
     if delta.part >= len(message.parts):
         return None
     part = message.parts[delta.part]
@@ -217,4 +227,4 @@ def _grown(message: Message, delta: MessageDelta) -> Message | None:
 
 
 _STREAMED: dict[type, str] = {TextPart: "text", ReasoningPart: "text", ToolCallPart: "input", ToolResultPart: "content"}
-"""The parts that grow, and the field of each that does."""
+"""The parts that grow while they stream, and the field that grows."""

@@ -1,6 +1,5 @@
-"""Where a prompt goes, as a script: into the session that was named, into that of the run it already is, or into a new
-one, which does not stay behind if the prompt is refused. Asks for I/O and never does any.
-"""
+"""Decides which session gets a prompt: the named one, that of the run with the same run_id, or a new one, which it
+deletes if the server refuses the prompt. A script that asks for I/O and never does any."""
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 
 def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False) -> Script[None]:
-    """Hand in the prompt and yield the events of its run; with `sub_agents`, theirs too."""
+    """Submit the prompt and yield the events of its run; with `sub_agents`, also those of its sub-agents."""
 
     def hand_in(submit: Submit) -> Script[None]:
         return follow(workspace_id, submit.session_id, submit.run_id or "", submit, sub_agents=sub_agents)
@@ -30,12 +29,12 @@ def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False) -> Scrip
 
 
 def detach(workspace_id: str, submit: Submit) -> Asking[Accepted]:
-    """Hand in the prompt, and no more."""
+    """Submit the prompt without following its run."""
     return _placed(workspace_id, submit, lambda submit: ask(calls.submit(workspace_id, submit)))
 
 
 def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Script[None]:
-    """Yield the events of a run that somebody handed in; with `sub_agents`, theirs too."""
+    """Yield the events of a run that any client submitted; with `sub_agents`, also those of its sub-agents."""
     session_id = (yield from ask(calls.get_run(workspace_id, run_id))).session_id
     yield from follow(workspace_id, session_id, run_id, sub_agents=sub_agents)
 
@@ -43,7 +42,8 @@ def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Script
 def _placed(
     workspace_id: str, submit: Submit, hand_in: Callable[[Submit], Generator[S, Any, T]]
 ) -> Generator[Call[Any] | S, Any, T]:
-    """Submit the prompt to its session. Two callers with the same run_id at the same time end in the same session."""
+    """Submit the prompt to its session. Two callers that use the same run_id at the same time end in the same
+    session."""
     named, submit = submit.run_id, msgspec.structs.replace(submit, run_id=submit.run_id or new_id())
     if submit.session_id:
         return (yield from hand_in(submit))
@@ -54,7 +54,7 @@ def _placed(
     try:
         return (yield from hand_in(_into(made, submit)))
     except ServerUnreachable:
-        raise  # for all we know it was accepted
+        raise  # the server may have accepted it
     except LongboatError as refusal:
         yield from _take_back(workspace_id, made)
         if named is None or not isinstance(refusal, RunIdTaken):
@@ -62,7 +62,7 @@ def _placed(
         known = yield from _session_of(workspace_id, named)
         if known is None:
             raise
-    # Somebody else was faster; whether it is the same prompt, the server says.
+    # Another client was faster. The server checks whether it is the same prompt.
     return (yield from hand_in(_into(known, submit)))
 
 
@@ -71,7 +71,7 @@ def _into(session_id: str, submit: Submit) -> Submit:
 
 
 def _session_of(workspace_id: str, run_id: str) -> Asking[str | None]:
-    """The session of a run that is known."""
+    """Return the session of a run, or None if the run does not exist."""
     try:
         return (yield from ask(calls.get_run(workspace_id, run_id))).session_id
     except RunNotFound:
@@ -79,7 +79,7 @@ def _session_of(workspace_id: str, run_id: str) -> Asking[str | None]:
 
 
 def _take_back(workspace_id: str, session_id: str) -> Asking[None]:
-    """Delete the session that was made for a prompt which was refused. One with a run in it is never touched."""
+    """Delete the session created for a refused prompt, unless it has a run."""
     with suppress(LongboatError):
         if not (yield from ask(calls.runs(workspace_id, session_id=session_id, limit=1))).items:
             yield from ask(calls.delete_session(workspace_id, session_id))

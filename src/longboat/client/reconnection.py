@@ -17,12 +17,10 @@ BACKOFF = Backoff(base_s=0.05, ceiling_s=2.0, jitter=(0.5, 1.0))
 
 
 class Reconnection:
-    """Counts one outage: each loss gives the wait before the next try, until `give_up_after_s` have passed.
-
-    None waits for ever, 0 not at all. The waits double and are jittered, so that many clients do not come back in
-    step. `on_outage` hears once of each outage and once of its end; and once more if the server turns out to have been
-    stopped, which is not known at first.
-    """
+    """Counts one outage: each loss returns the wait before the next attempt, until `give_up_after_s` have passed. None
+    waits forever, 0 not at all. The waits double and have jitter, so that many clients do not come back at once.
+    `on_outage` is called once for each outage and once at its end; and once more if the server turns out to have been
+    stopped, which is not known at first."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ AWAY: Lost = (ServerUnreachable, WorkspaceClosing)
 
 
 def asked(make: Callable[P, Call[T]]) -> Callable[Concatenate["SyncClient", P], T]:
-    """A method that sends one request."""
+    """Make a method that sends one request."""
 
     def ask(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._send(make(*args, **kwargs))
@@ -45,7 +45,7 @@ def asked(make: Callable[P, Call[T]]) -> Callable[Concatenate["SyncClient", P], 
 def asked_by_name(
     make: Callable[Concatenate[str, P], Call[T]],
 ) -> Callable[Concatenate["SyncClient", P], T]:
-    """A method that sends one request, which names this client."""
+    """Make a method that sends one request with this client's name."""
 
     def ask(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._send(make(self.client_id, *args, **kwargs))
@@ -54,7 +54,7 @@ def asked_by_name(
 
 
 def played(make: Callable[P, Play]) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
-    """A method that plays a script and yields its events."""
+    """Make a method that plays a script and yields its events."""
 
     def play(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
         return self._play(make(*args, **kwargs))
@@ -65,7 +65,7 @@ def played(make: Callable[P, Play]) -> Callable[Concatenate["SyncClient", P], Ge
 def played_by_name(
     make: Callable[Concatenate[str, P], Play],
 ) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
-    """Likewise, of a script that names this client."""
+    """Make a method that plays a script with this client's name and yields its events."""
 
     def play(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
         return self._play(make(self.client_id, *args, **kwargs))
@@ -74,7 +74,7 @@ def played_by_name(
 
 
 def _open(address: Address) -> httpx2.Client:
-    """The environment's proxies count only on the way to another machine."""
+    """Open the connections. Proxies of the environment apply only if the server is on another machine."""
     if transport.is_remote(address):
         return httpx2.Client(base_url=address.base_url, headers=address.headers, limits=transport.LIMITS)
     pool = httpx2.HTTPTransport(uds=address.socket, verify=transport.needs_tls(address), limits=transport.LIMITS)
@@ -84,11 +84,11 @@ def _open(address: Address) -> httpx2.Client:
 class SyncClient:
     """Talks to a Longboat server without asyncio: `with SyncClient() as client: …`.
 
-    Without arguments it finds the user's own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client
-    serves many threads and streams at once. Every refusal is raised as its class in `longboat.errors`. While
-    a server that was there is away, calls that may be repeated wait for it: `on_outage` is called with the error when
-    that begins, again if it turns out that the server was stopped, and with None when it is over. `answers`: while this
-    client streams events or the inbox, someone there can answer the agent's questions.
+    Without arguments it finds your own server (LONGBOAT_URL, LONGBOAT_SOCKET, or the discovery file). One client can
+    serve many threads and streams at once. Each error of the server raises its class in `longboat.errors`. If a server
+    that was reachable goes away, calls that are safe to repeat wait for it. `on_outage` is called with the error when
+    an outage begins, again if the server turns out to have been stopped, and with None when the outage is over. Set
+    `answers` if someone can answer the agent's questions at this client while it streams events or the inbox.
     """
 
     def __init__(
@@ -134,10 +134,10 @@ class SyncClient:
         *,
         give_up_after_s: float | None = None,
     ) -> Generator[Event, None, None]:
-        """The workspace's events, endlessly: a lost stream continues exactly where it broke.
+        """Yield the workspace's events without end; after a lost connection, resume exactly where it broke.
 
-        Starts with a `snapshot`, or right after the cursor `after`. `resync` says that the cursor is no longer in the
-        log; a `snapshot` follows it.
+        Starts with a `snapshot`, or right after the cursor `after`. If the cursor is no longer in the log, yields
+        `resync` and then a `snapshot`.
         """
         return self._follow(
             calls.events(workspace_id, self.client_id, session_id, answers=self.answers),
@@ -146,8 +146,8 @@ class SyncClient:
         )
 
     def inbox_events(self, *, give_up_after_s: float | None = None) -> Generator[InboxEvent, None, None]:
-        """The inbox, for ever: its first page, then what changes. After an outage it begins with a first page again.
-        `longboat.client.inbox.InboxMirror` keeps a copy of it. Outages are not reported to `on_outage`."""
+        """Yield the inbox without end: its first page, then every change. After an outage, yields the first page again.
+        `longboat.client.inbox.InboxMirror` keeps a copy of the inbox. Does not report outages to `on_outage`."""
         call = calls.inbox_events(self.client_id, answers=self.answers)
         return self._follow(call, InboxTail(), Reconnection(give_up_after_s))
 
@@ -216,7 +216,7 @@ class SyncClient:
         return call.read(response.status_code, response.content)
 
     def _retry(self, call: Call[T], reconnection: Reconnection, passing: Lost = AWAY) -> T:
-        """Send, and send again while the server is away, if the call bears it."""
+        """Send the call; while the server is away, send it again if it is repeatable."""
         while True:
             try:
                 answer = self._send(call)
@@ -229,7 +229,7 @@ class SyncClient:
                 return answer
 
     def _pause(self, reconnection: Reconnection, lost: LongboatError) -> None:
-        """Wait before the next try. A server that was discovered may have come back at another address."""
+        """Wait before the next try. A server found by discovery may have come back at another address."""
         if not self._reached:  # more likely a wrong address than an outage
             raise lost
         time.sleep(reconnection.lost(transport.parting(self.address, lost)))
@@ -241,7 +241,7 @@ class SyncClient:
     def _reconnection(self, give_up_after_s: float | None) -> Reconnection:
         return Reconnection(give_up_after_s, on_outage=self.on_outage)
 
-    # -- each a request: `calls` and `methods` say what they do
+    # -- one request each: `calls` and `methods` have the docstrings
 
     health = asked(calls.health)
     version = asked(calls.version)
@@ -320,7 +320,7 @@ class SyncClient:
     stats = asked(calls.stats)
 
     def cancel_run(self, workspace_id: str, run_id: str, *, give_up_after_s: float = 0) -> models.Run:
-        """Cancel one run in whatever state it is; TooLate if it was folded and already sent to the model. For
-        `give_up_after_s` it is asked again, while the server is away or cannot write."""
+        """Cancel one run in any state. Raises TooLate if the run was folded and already sent to the model. While the
+        server is away or cannot write, tries again for up to `give_up_after_s` seconds."""
         call = calls.cancel_run(workspace_id, run_id, self.client_id)
         return self._retry(call, Reconnection(give_up_after_s), (*AWAY, Unavailable))

@@ -25,7 +25,7 @@ def timeout(call: Call[Any]) -> httpx2.Timeout:
 
 
 def unreachable(address: Address, cause: Exception, *, known: bool) -> LongboatError:
-    """`known`: it has answered before. One that never has may not have been started."""
+    """`known`: the server has answered before. One that never has may not have been started."""
     if "CERTIFICATE_VERIFY_FAILED" in str(cause):
         return untrusted(address)
     advice = "" if known else ". Does one run there? `longboat serve` starts one."
@@ -35,7 +35,7 @@ def unreachable(address: Address, cause: Exception, *, known: bool) -> LongboatE
 
 
 def parting(address: Address, lost: LongboatError) -> LongboatError:
-    """The loss of a server, or that it was stopped: one that goes in order takes its discovery file along."""
+    """Whether the server was lost or stopped: a server that shuts down in order removes its discovery file."""
     if address.named or read_discovery(os.environ) is not None:
         return lost
     return ServerUnreachable("The server was stopped: any `longboat` command starts one.", code=STOPPED)

@@ -1,4 +1,4 @@
-"""Writes files of the user's own that nobody else may read: replaced in one step, by one writer at a time."""
+"""Writes files of the user's own that no one else may read: replaced in one step, by one writer at a time."""
 
 import fcntl
 import os

@@ -49,7 +49,7 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     images: bool | None = None
     """Whether the model accepts images."""
     tools: Literal["native", "steps", "text", "none"] | None = None
-    """How the model uses tools. Default: found out and remembered. [More](models.md#models-without-native-tools)."""
+    """How the model uses tools. Default: detected and remembered. [More](models.md#models-without-native-tools)."""
     reasoning: bool | None = None
     """Whether the reasoning effort can be set."""
     first_token_s: Seconds | None = None
@@ -57,7 +57,7 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     otherwise 120."""
     send_reasoning: Literal["turn", "always", "never"] | None = None
     """Which reasoning goes back to the server: what it sent since the last prompt (`turn`), all of it, or none.
-    Default: `turn`; a server that refuses this is asked once more in another way."""
+    Default: `turn`; if a server refuses this, Longboat asks once more in another way."""
     json_schema: bool | None = None
     """Whether the provider accepts an answer schema together with tools."""
     price: PriceSection | None = None
@@ -134,7 +134,7 @@ class RetrySection(_Section, frozen=True, kw_only=True):
 
 class LimitsSection(_Section, frozen=True, kw_only=True):
     """How far one turn may go. At a limit, Longboat asks whether to continue if a client is attached where someone can
-    answer; otherwise the run ends. 0 is no limit. Each sub-agent has the same limits, and ends there.
+    answer; otherwise the run ends. 0 means no limit. Each sub-agent has the same limits, and ends there.
     """
 
     steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 40

@@ -1,6 +1,6 @@
 """The system's keyring, by the package `keyring` where it is installed and has a real backend. Blocking.
 
-A keyring may ask the person to unlock it, on a screen that nobody looks at: every call has a time limit.
+A keyring may ask the person to unlock it, on a screen that no one looks at: every call has a time limit.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""A project's code style, as far as its own settings define it: for `longboat init`.
+"""A project's code style, where its own settings define it: for `longboat init`.
 
 Reports only settings, never guesses: people can add the rest.
 """

@@ -13,7 +13,7 @@ class Head:
 
 def read_head(directory: Path) -> Head | None:
     """Read from the repository's own files: git itself would run the programs that the repository's configuration
-    names, and nobody has been asked about those. None outside of a repository."""
+    names, and no one has been asked about those. None outside of a repository."""
     for above in (directory, *directory.parents):
         place = above / ".git"
         try:

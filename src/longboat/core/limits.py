@@ -1,4 +1,4 @@
-"""The limits of a turn, without I/O: steps, failures in a row and working time, and what the model is told of them.
+"""The limits of a turn, without I/O: steps, failures in a row and working time, and the warnings for the model.
 
 Must not know who is asked at a limit, nor what happens then.
 """
@@ -11,9 +11,9 @@ from enum import Enum
 from longboat.wire.models import ToolCallPart, ToolResultPart
 
 STEPS_AHEAD = 5
-"""How many steps before the limit the model is told."""
+"""How many steps before the limit to warn the model."""
 TIME_AHEAD = 0.1
-"""At which part of the time the model is told."""
+"""After which part of the time to warn the model."""
 FAILURES_AHEAD = 2
 NUDGE_AT = 3
 """The same call so often, failing or with the same result, is answered with a nudge."""

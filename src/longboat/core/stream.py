@@ -115,7 +115,7 @@ class Draft:
     def _begin(self, growing: _Growing) -> Message:
         if len(self._parts) == MAX_PARTS:
             # No model that works does this. An error is plain: merging parts would move text past tool calls and
-            # signed thoughts, which cannot be merged themselves, and would show an answer that nobody gave.
+            # signed thoughts, which cannot be merged themselves, and would show an answer that no one gave.
             raise ModelError(
                 f"It has more than {MAX_PARTS} parts (text, thoughts and tool calls in turns). The parts so far are "
                 "kept. Ask for less at once, or choose another model.",

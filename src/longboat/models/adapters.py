@@ -120,7 +120,7 @@ def entry_of(choice: Choice) -> ModelEntry:
 
 
 def window_of(choice: Choice, data_dir: Path) -> int | None:
-    """The context window, None if nobody knows it."""
+    """The context window; None if unknown."""
     entry = entry_of(choice)
     if choice.section.type == LOCAL_TYPE:
         with suppress(ModelError):
@@ -130,7 +130,7 @@ def window_of(choice: Choice, data_dir: Path) -> int | None:
 
 
 def price_of(choice: Choice) -> ModelPrice | None:
-    """What a million tokens cost, as far as the configuration or the price list has it."""
+    """The price of a million tokens, if the configuration or the price list has it."""
     if choice.section.type == LOCAL_TYPE:
         return ModelPrice(input=0, output=0)
     if (price := entry_of(choice).price) is not None:
@@ -152,7 +152,7 @@ def build(choice: Choice, access: Access, data_dir: Path) -> Closable:
 
 
 def _azure(access: Access) -> Access:
-    """Azure's OpenAI models on its OpenAI-compatible path. It wants the key in a header of its own."""
+    """Azure's OpenAI models on its OpenAI-compatible path, which takes the key in a separate header."""
     address = (access.base_url or "").rstrip("/")
     url = address if "/openai" in address else f"{address}/openai/v1"
     own = {"api-key": access.key} if access.key else {}
@@ -253,14 +253,14 @@ def _window(entry: ModelEntry, facts: catalogue.Facts) -> int:
 
 
 def _limit(entry: ModelEntry, facts: catalogue.Facts) -> int | None:
-    """What the configuration wants, as far as the model can. Without a wish the provider's own default holds."""
+    """The configured value, limited to what the model supports. Without one, the provider's own default applies."""
     if entry.max_output_tokens is None or facts.max_output_tokens is None:
         return entry.max_output_tokens
     return min(entry.max_output_tokens, facts.max_output_tokens)
 
 
 def _tool_mode(entry: ModelEntry, facts: catalogue.Facts) -> ToolMode | None:
-    """As configured, or steps where the model is known to have no tools; None: to be found out."""
+    """As configured, or steps if the model is known to have no tools; None means to detect it."""
     if entry.tools is None or entry.tools == "none":
         return "steps" if facts.tools is False else None
     return entry.tools

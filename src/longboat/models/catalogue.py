@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, Provider
 
 DEFAULT_WINDOW = 128_000
-"""Assumed of a model that nobody knows."""
+"""Assumed for an unknown model."""
 
 _PRICED_AS = {"bedrock": "aws"}
 """Providers that the price list calls otherwise."""
@@ -135,7 +135,7 @@ def families() -> tuple[Family, ...]:
 
 
 def tariff_of(kind: str, model: str, *, base_url: str | None) -> Tariff | None:
-    """How steps of this model are priced, or None if nobody knows."""
+    """How to price the steps of this model; None if unknown."""
     found = _priced(kind, model, base_url)
     if found is None:
         return None
@@ -159,7 +159,7 @@ def tariff_of(kind: str, model: str, *, base_url: str | None) -> Tariff | None:
 
 
 def price_of(kind: str, model: str, *, base_url: str | None) -> ModelPrice | None:
-    """In dollars for a million tokens each, at the rate for short prompts; None if nobody knows."""
+    """In dollars per million tokens, at the rate for short prompts; None if unknown."""
     tariff = tariff_of(kind, model, base_url=base_url)
     if tariff is None:
         return None

@@ -84,11 +84,11 @@ class Lineup:
         self.cooldowns = cooldowns or Cooldowns()
 
     def first(self) -> Model:
-        """The one to ask now: if all are cooling down, the one that is back soonest."""
+        """The model to ask now: if all are cooling down, the one whose cooldown ends first."""
         return self.rest()[0]
 
     def rest(self, tried: Sequence[Model] = ()) -> list[Model]:
-        """Those that were not tried, in the order in which they should be."""
+        """The models not tried yet, in order."""
         left = [model for model in self.models if model not in tried]
         return sorted(left, key=lambda model: self.cooldowns.left_s(name_of(model)))
 

@@ -21,7 +21,7 @@ import httptools
 MAX_IDLE = 8
 """Connections kept for the next requests."""
 IDLE_S = 30.0
-"""How long one is kept: firewalls forget quiet connections without telling anybody."""
+"""How long one is kept: firewalls forget quiet connections without telling anyone."""
 MAX_BUFFERED = 256 * 1024
 MAX_HEAD = 64 * 1024
 
@@ -34,7 +34,7 @@ class ServerSilent(OSError):
 
     def __init__(self, seconds: float, *, began: bool) -> None:
         """`began`: the answer's body had begun."""
-        super().__init__(f"nothing came for {seconds:g} s")
+        super().__init__(f"received nothing for {seconds:g} s")
         self.seconds = seconds
         self.began = began
 
@@ -310,7 +310,7 @@ class _Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(limit_s, self._check_silence, limit_s)
 
     def _check_silence(self, limit_s: float) -> None:
-        """One timer for many pieces: it looks how long somebody has waited for the next."""
+        """One timer for many pieces: it looks how long someone has waited for the next."""
         silent_s = self._loop.time() - self._waits_since if self._waiter is not None else 0.0
         if silent_s >= limit_s:
             self._fail(ServerSilent(limit_s, began=self._has_body))
@@ -329,7 +329,7 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self._open:
-            self.close()  # nobody asked for this
+            self.close()  # no one asked for this
             return
         if not self._has_head:
             self._before_head += len(data)

@@ -22,8 +22,8 @@ _object = msgspec.json.Decoder(dict[str, Any])
 
 
 SendReasoning = Literal["turn", "always", "never"]
-"""Which reasoning goes back to the server: what it sent since the last prompt, as servers want it with the results of
-tool calls; all there is, for one that insists; or none."""
+"""Which reasoning goes back to the server: what it sent since the last prompt, as servers require with the results of
+tool calls; all of it, for a server that insists; or none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from longboat.wire.models import Usage
 MAX_LINE = 8 * 1024 * 1024
 """A longer line cannot be the answer of a chat model."""
 LONG_PROMPT = 1_000
-"""Tokens. People who wait for a server to read so many are told how far it is, where it says so."""
+"""In tokens. While a server reads a longer prompt, people see its progress, if the server reports it."""
 
 _STOP_REASONS = {
     "length": StopReason.MAX_TOKENS,
@@ -111,7 +111,7 @@ class StreamReader:
     """Feed it chunks; it returns the completed events. `finish` returns the last one, or raises."""
 
     def __init__(self, to: Addressee, *, tariff: Tariff | None = None) -> None:
-        """`tariff` prices what is counted, where the server names no cost itself."""
+        """`tariff` prices the tokens if the server reports no cost."""
         self._to = to
         self._tariff = tariff
         self._rest = bytearray()
@@ -148,7 +148,7 @@ class StreamReader:
         yield Finished(self._stop_reason(self._reason), self._usage(), self._cached_tokens)
 
     def broken(self, what: str) -> ModelError:
-        """The stream is of no use any more; another try may bring a whole one."""
+        """The stream can no longer be used; another attempt may succeed."""
         return ModelError(
             f"{self._to.provider} {what}.", title="The model's answer broke off", code="stream_broken", retryable=True
         )

@@ -1,8 +1,7 @@
-"""Whether a provider works with a key and an address: one cheap request for its list of models.
+"""Checks whether a provider works with a key and an address: one cheap request for its list of models.
 
-Owns what a refusal means for a person who sets the provider up. Stores nothing. The key goes to the given address
-alone, and redirects are not followed. It holds no thread while it waits: somebody who answers slowly, in whatever way,
-holds up nobody else (E5).
+Owns what a refusal means for a person who sets up the provider. Stores nothing. Sends the key only to the given
+address, and follows no redirects. Holds no thread while it waits, so a slow server delays no one else (E5).
 """
 
 import asyncio
@@ -42,7 +41,7 @@ class Checked:
     """The address that worked."""
     models: tuple[ModelEntry, ...] = ()
     is_elsewhere: bool = False
-    """Somebody answers, but there is no list at this address."""
+    """A server answers, but there is no list at this address."""
 
 
 async def check(title: str, section: ProviderSection, access: Access, *, within_s: float = CHECK_S) -> Checked:
@@ -104,7 +103,7 @@ def _refusal(title: str, status: int, said: str, *, has_key: bool) -> str:
 
 
 def _useful(section: ProviderSection, listed: Mapping[str, Listed]) -> tuple[ModelEntry, ...]:
-    """Those that hold conversations; the ones that we recommend first, then those that the configuration has."""
+    """The models for conversations: recommended ones first, then those in the configuration."""
     known: dict[str, ModelEntry] = {entry.id: entry for entry in (*(defaults_of(section) or ()), *section.models)}
     talking = sorted(name for name in listed if not _OTHER_KINDS.search(name))
     names = dict.fromkeys((*(name for name in known if name in listed), *(talking or sorted(listed))))

@@ -101,7 +101,7 @@ def _response_parts(message: wire.Message, fit: Fit, signed_by: str | None) -> l
                 arguments = _arguments(part.input)
                 parts.append(pai.ToolCallPart(tool_name=part.name, args=arguments, tool_call_id=fit(part.id)))
             case wire.ReasoningPart(signature=str(signature)) if signed_by is not None:
-                # Reasoning without a signature, or signed for another model, is not sent: nobody can use it.
+                # Reasoning without a signature, or signed for another model, is not sent: no one can use it.
                 part_id, secret = unpack(signature)
                 if not secret:
                     continue

@@ -34,7 +34,7 @@ class Report:
 def refresh(
     data_dir: Path, providers: Mapping[str, tuple[ProviderSection, Access]], *, prices_url: str | None = None
 ) -> Iterator[Report]:
-    """Fetch all there is, one report for each. How models use tools is to be found out anew."""
+    """Download everything, with one report for each source. Also forgets how models use tools."""
     forget_tool_modes(data_dir)
     with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False) as client:
         yield _prices(client, data_dir, prices_url or _default_prices_url())

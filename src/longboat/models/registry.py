@@ -109,8 +109,8 @@ class Registry:
         return self.line_up(name, role)[0]
 
     def line_up(self, name: str | None, role: Role) -> tuple[Model, ...]:
-        """The model called `name`, or all that play `role`, the preferred one first. Where several are configured,
-        those that are not ready are left out."""
+        """Return the model called `name`, or all models for `role`, in order of preference. If several are configured,
+        leaves out those that are not ready."""
         choices = [self._named(name, role)] if name else self._choices(role)
         return tuple(self._model(choice) for choice in choices)
 
@@ -143,7 +143,7 @@ class Registry:
         )
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """What a prompt can name: those that are ready first."""
+        """The models that a prompt can name, ready ones first."""
         found = [model for info in self._infos() for model in self.models_of(info.name)]
         return tuple(sorted(found, key=lambda model: not model.ready))
 
@@ -169,7 +169,7 @@ class Registry:
     # For setting up
 
     def section(self, provider: str) -> ProviderSection:
-        """What is known of a provider; raises ModelError for a name that nobody knows."""
+        """Return the section of a provider; raises ModelError for an unknown name."""
         return self._section(provider)
 
     def access(self, provider: str, section: ProviderSection) -> Access:
@@ -193,7 +193,7 @@ class Registry:
         return Choice(provider=provider, section=section, model=model or self._default_model(provider, section, role))
 
     def _choices(self, role: Role) -> list[Choice]:
-        """Those that play a role, the preferred one first: never empty."""
+        """The models for a role, in order of preference; never empty."""
         models = self._config.models
         choices = [self._named(name, role) for name in models.names(role)]
         if not choices and role == "small":

@@ -65,7 +65,7 @@ def look(servers: Iterable[Usual] = USUAL, *, within_s: float = LOOK_S) -> Found
         try:
             models = server.models(json.loads(_get(server, until)))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue  # nobody is there, or it is something else
+            continue  # no one is there, or it is something else
         if models:
             section = ProviderSection(type="openai-compatible", base_url=server.base_url, models=tuple(models))
             return server.name, section

@@ -13,7 +13,7 @@ from longboat.permissions.rules import PathPattern, relative_to
 MAX_GLOB = 4_096
 """No system accepts a longer name; a longer one is treated as if it could match anything."""
 _MAX_SIGNS = 16
-"""More would make the comparison slow, and nobody writes that many."""
+"""More would make the comparison slow, and no one writes that many."""
 _MAX_FORMS = 16
 
 _WILD = re.compile(r"[*?\[]+")

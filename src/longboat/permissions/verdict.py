@@ -157,7 +157,7 @@ def danger(need: Need, *, rules: Rules, directory: str) -> str:
 
 
 def may_be_denied(need: Need, *, rules: Rules, directory: str) -> str:
-    """Why it is not certain whether a rule denies this; empty if it is. For runs that ask nobody."""
+    """Why it is uncertain whether a rule denies this; empty if it is certain. For runs that ask no one."""
     doubt = next(_assess(need, rules, (), directory).doubts(), None)
     return doubt.why if doubt else ""
 

@@ -53,10 +53,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FINAL_S = 2.0
-"""How long interrupted turns have for their final writes (T4). With what closing takes: out within drain + 5 s (B5)."""
+"""How long interrupted turns have for their final writes (T4). With the time for closing, the server exits within drain
++ 5 s (B5)."""
 PRUNE_EVERY_S = 3600.0
 CHECK_S = 10.0
-"""How long a start looks for damage in the store, beside all other work."""
+"""How long a start looks for damage in the store, alongside all other work."""
 
 
 @asynccontextmanager
@@ -71,8 +72,8 @@ async def open_app(
 ) -> AsyncIterator["App"]:
     """Lock the data directory, open the store, continue unfinished work; shut down in order at the end.
 
-    `stop`: set by whoever wants the server to leave. Before it is open, that raises ServerLeaving. `hurry`: set by one
-    who does not want to wait for the drain. `traces`: in place of the configured ones.
+    Set `stop` to make the server leave; before it is open, that raises ServerLeaving. Set `hurry` to skip the drain.
+    `traces` replaces the configured ones.
     """
     stop, hurry = stop or asyncio.Event(), hurry or asyncio.Event()
     with hold_data_dir(settings.data_dir):
@@ -108,7 +109,7 @@ async def _open_traces(given: Traces | None, settings: Settings) -> AsyncIterato
 
 @asynccontextmanager
 async def _unless(stop: asyncio.Event, opening: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
-    """Open this, unless somebody stops the server first."""
+    """Open this, unless someone stops the server first."""
     async with AsyncExitStack() as stack:
         async with Tasks() as tasks:
             entering = tasks.spawn(stack.enter_async_context(opening), name="open", awaited=True)
@@ -177,8 +178,8 @@ class App:
         return Health(status="ok")
 
     def _stop_unrecorded_work(self) -> None:
-        """The data directory is gone (D8): what runs would act and cost without a record. Its end is not recorded
-        either, so the log says which runs these are."""
+        """The data directory is gone (D8): stop active runs, which would act and cost money without a record. Their end
+        is not recorded either, so the log names them."""
         for workspace in self._open.values():
             if runs := workspace.sessions.run_ids:
                 logger.error("unfinished runs of %s are lost: %s", workspace.directory, ", ".join(runs))
@@ -200,8 +201,8 @@ class App:
     async def join(
         self, path: str, client_id: str | None, environ: Mapping[str, str] | None = None
     ) -> "tuple[Workspace, bool]":
-        """The workspace of a directory; True if it was never opened here before. `environ`: the client's own, for the
-        commands of its runs."""
+        """Return the workspace of a directory; True if it was never opened here before. `environ` is the client's own,
+        for the commands of its runs."""
         directory = await asyncio.to_thread(_resolve, path)
         known, created = await self._issue(directory)
         workspace = await self.workspace(known.workspace_id)
@@ -227,7 +228,7 @@ class App:
         return new, True
 
     async def workspace(self, workspace_id: str) -> "Workspace":
-        """The open workspace; a closed one is opened again."""
+        """Return the open workspace, or open it again."""
         workspace = self._open.get(workspace_id)
         if workspace is not None:
             return workspace
@@ -236,7 +237,7 @@ class App:
         async with self._opening:
             workspace = self._open.get(workspace_id)
             if workspace is None and self._opens_no_more:
-                # A new one would not know the runs that are queued on disk: a cancel would be answered and do nothing.
+                # A new one would not know the runs queued on disk: a cancel would succeed and do nothing.
                 raise ServerLeaving
             return workspace or await self._reopen(workspace_id)
 
@@ -262,7 +263,7 @@ class App:
         return workspace
 
     def _load_workspace_class(self) -> "Callable[..., Workspace]":
-        """Builds workspaces. Importing it takes long, so a server answers requests before that is done."""
+        """Import the workspace class. This takes long, so the server answers requests before it is done."""
         from longboat.runtime.workspace.workspace import Workspace
         from longboat.tools.mcp.logins import Logins
 
@@ -289,14 +290,14 @@ class App:
         )
 
     async def stats(self, workspace_id: str | None, *, days: int) -> Stats:
-        """What was used and done in a workspace, or in all."""
+        """Return the usage and activity of a workspace, or of all."""
         if workspace_id is not None:
             await self.workspace(workspace_id)
         first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
         return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
 
     async def search(self, typed: str, *, workspace_id: str | None, before: str | None, limit: int) -> SearchPage:
-        """What was said in a workspace, or in all. Opens none."""
+        """Search the messages of a workspace, or of all. Opens none."""
         if workspace_id is not None and await self._store.reads.workspace(workspace_id) is None:
             raise WorkspaceNotFound(workspace_id)
         return await self._store.reads.search(typed, workspace_id=workspace_id, before=page_start(before), limit=limit)
@@ -304,7 +305,7 @@ class App:
     # Providers
 
     async def providers(self) -> "Providers":
-        """The set-up of providers. It takes long to import, as the models do."""
+        """The setup of providers. Takes long to import, like the models."""
         if self._providers is None:
             self._providers = await asyncio.to_thread(self._load_providers)
         return self._providers
@@ -315,7 +316,7 @@ class App:
         return Providers(self.settings.data_dir)
 
     async def connect_provider(self, provider: str, request: ConnectProvider) -> Provider:
-        """Store what is given; every open workspace uses it from the next prompt on, and its clients are told."""
+        """Store the settings; every open workspace uses them from the next prompt on and tells its clients."""
         connected = await (await self.providers()).connect(provider, request)
         await self._reread_configuration()
         return connected
@@ -334,7 +335,8 @@ class App:
             await workspace.presence.release(client_id)
 
     def _close(self, workspace: "Workspace") -> None:
-        """Nobody is attached and nothing is left to do. Without an await: the next request gets a new one."""
+        """Close a workspace: no client is attached and nothing is left to do. Does not wait: the next request gets a
+        new one."""
         if self.leaving:
             return
         workspace.close()
@@ -345,7 +347,7 @@ class App:
         self._watch_idleness()
 
     def _watch_idleness(self) -> None:
-        """A server that a command started in the background ends itself when nobody needs it (B3)."""
+        """Stop a server that a command started in the background when no one needs it (B3)."""
         if self._idle_exit is not None:
             self._idle_exit.cancel()
             self._idle_exit = None
@@ -356,7 +358,7 @@ class App:
     # The way in and out
 
     async def recover(self, hurry: asyncio.Event) -> None:
-        """Take up what was left, unless somebody stops the server first: then nothing more is begun."""
+        """Continue unfinished work, unless someone stops the server first: then nothing more starts."""
         recovery = self._tasks.spawn(self._recover(), name="recovery")
         stopped = self._tasks.spawn(self.stop_requested.wait(), name="stop")
         await asyncio.wait([recovery, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -368,7 +370,7 @@ class App:
         recovery.result()
 
     async def _recover(self) -> None:
-        """After a crash or a restart: clients and commands are gone; unfinished work continues or is ended (B6)."""
+        """Recover after a crash or a restart: clients and commands are gone; unfinished work continues or ends (B6)."""
         await process_tree.sweep(scratches(self.settings.data_dir))
         gone = await self._store.reads.all_clients()
         unfinished = await self._store.reads.unfinished_workspaces()
@@ -382,8 +384,8 @@ class App:
                     raise
                 logger.error("the unfinished runs of workspace %s stay as they are: %s", workspace_id, error)
             except Exception:
-                # A damaged row, or a defect of ours: the other workspaces are not to pay for it.
-                logger.exception("the unfinished runs of workspace %s could not be taken up", workspace_id)
+                # A damaged row or a bug of ours must not affect the other workspaces.
+                logger.exception("the unfinished runs of workspace %s could not be restored", workspace_id)
 
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
@@ -399,10 +401,10 @@ class App:
             for workspace in workspaces:
                 workspace.sessions.interrupt()
             if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
-                logger.error("some runs did not end in time; they are settled at the next start")
+                logger.error("some runs did not end in time; the next start ends them")
         async with self._opening:  # one that is just being opened is closed, too
             self._opens_no_more = True
-        last, self._open = list(self._open.values()), {}  # also those that somebody opened during the drain
+        last, self._open = list(self._open.values()), {}  # including workspaces opened during the drain
         for workspace in last:
             workspace.close()
         self.inbox.close()
@@ -411,12 +413,12 @@ class App:
             await asyncio.wait(list(self._closings.values()))
 
     def close(self) -> None:
-        """Give up the port where browsers come back to after a login."""
+        """Release the port to which browsers return after a login."""
         if self._logins is not None:
             self._logins.close()
 
     async def _unwound(self, workspaces: "list[Workspace]", timeout_s: float, hurry: asyncio.Event) -> bool:
-        """Whether no turn runs any more, within the time or until somebody is in a hurry."""
+        """Wait until no turn runs; False if the time is over or someone is in a hurry first."""
         async with Tasks() as waits:
             turns = [waits.spawn(workspace.sessions.wind_down(), name="unwound") for workspace in workspaces]
             all_done = waits.spawn(_all(turns), name="all unwound")
@@ -425,7 +427,7 @@ class App:
             return all_done.done()
 
     async def check_store(self) -> None:
-        """Look for damage once, after the start: health and the log tell of it (D12)."""
+        """Look for damage once, after the start, and report it in health and the log (D12)."""
         try:
             report = await self._store.check(limit_s=CHECK_S)
         except (StoreUnavailable, DataDirError) as error:
@@ -436,17 +438,17 @@ class App:
             self._damage = StoreDamaged(report.problems[0].detail + more).message
             logger.error("%s", self._damage)
         elif not report.complete and not self.leaving:
-            logger.info("the store is too large to be checked at the start; `longboat store check` checks all of it")
+            logger.info("the store is too large to check at start; `longboat store check` checks all of it")
 
     async def prune(self) -> None:
-        """Forget old events now and then. A store that fails is tried again the next time."""
+        """Forget old events from time to time. If the store fails, try again the next time."""
         while True:
             with suppress(StoreUnavailable):
                 await self.prune_once()
             await asyncio.sleep(PRUNE_EVERY_S)
 
     async def prune_once(self) -> None:
-        """Forget events, and what was sent to models, that are older than they are kept."""
+        """Forget events and model requests that are older than the limit."""
         before_s = int(time.time() - self.settings.server.keep_events_days * 86_400)
         for known in await self._store.reads.workspaces():
             name = known.workspace_id
@@ -466,7 +468,7 @@ def _client_gone(gone: AttachedClient) -> Unit:
 
 
 def _resolve(path: str) -> Path:
-    """The directory that `path` names, or why it cannot be one."""
+    """Return the directory that `path` names, or raise an error that says why it cannot be one."""
     if not path.startswith("/"):
         raise BadInput(f"path must be absolute (got {path!r}).", code="bad_path")
     try:

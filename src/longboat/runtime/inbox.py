@@ -1,8 +1,8 @@
-"""The inbox of a server: what waits for somebody and what has ended, in all workspaces, and who has seen it.
+"""The inbox of a server: pending requests and ended runs in all workspaces, and who has seen them.
 
 Owns the streams of the inbox. The store's triggers keep the inbox itself; this module learns that a commit may have
-changed it, and reads it again for whoever is listening. It holds no workspace open and opens none, and while nobody
-listens, a commit costs nothing here.
+changed it, and reads it again for the open streams. It opens no workspace and keeps none open. While no stream is open,
+a commit costs nothing here.
 """
 
 import asyncio
@@ -23,11 +23,11 @@ FIRST_PAGE = 50
 """How many items a stream begins with."""
 KEEP_DAYS = 7
 KEEP_RUNS = 2_000
-"""How long, and at most how many, ended runs stay in the inbox."""
+"""How long ended runs stay in the inbox, and how many at most."""
 REST = 4
-"""After a read of the inbox, streams rest this many times as long as it took."""
+"""After reading the inbox, streams rest this many times as long as the read took."""
 SERVER = ""
-"""The workspace of a unit that belongs to none. It has no events."""
+"""The workspace of a unit that belongs to no workspace. It has no events."""
 
 
 class Inbox:
@@ -42,7 +42,7 @@ class Inbox:
         self._rest_until = 0.0
         self.streams = 0
         self.answering = 0
-        """How many of the streams have someone who can answer."""
+        """How many of the streams belong to clients where someone can answer."""
         self._waiting: set[asyncio.Future[None]] = set()
         self.closed = False
 
@@ -50,7 +50,7 @@ class Inbox:
         return await self._store.reads.inbox(person(client_id), before=page_start(before), limit=limit)
 
     async def mark_seen(self, request: MarkSeen) -> None:
-        """Remembered for the person, whichever client they use next."""
+        """Remember it for the person, in all their clients."""
         name = person(check_own_id(request.client_id, field="client_id"))
         places = [int(item_id) for item_id in request.ids]
         up_to = int(request.up_to) if request.up_to is not None else None
@@ -58,7 +58,7 @@ class Inbox:
         self._note_change()
 
     async def prune(self) -> None:
-        """Forget the runs that ended too long ago, and bring the asks in line with those that wait."""
+        """Forget runs that ended too long ago, and make the inbox match the pending asks."""
         now_s = int(time.time())
         writes = [prune_inbox(now_s - KEEP_DAYS * 86_400, most=KEEP_RUNS), *recount_inbox(now_s)]
         await self._store.submit(Unit(workspace_id=SERVER, writes=writes, durable=False))
@@ -68,8 +68,8 @@ class Inbox:
 
     @asynccontextmanager
     async def stream(self, client_id: str, *, answers: bool = False) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Frames: the first page, then what changes. A reader that is slow gets several changes as one. `answers`: the
-        client says that someone can answer questions there."""
+        """Yield frames: the first page, then every change. A slow reader gets several changes as one. `answers`: the
+        client says that someone there can answer questions."""
         with self.watch(), self._counted(answers=answers):
             async with aclosing(self._frames(person(client_id))) as frames:
                 yield frames
@@ -94,8 +94,8 @@ class Inbox:
 
     @asynccontextmanager
     async def _read_turn(self) -> AsyncIterator[None]:
-        """Streams read one after the other, with rests: however many there are, and however long the inbox is, they
-        take a small part of the machine from the runs (E5). What changes meanwhile is read at once."""
+        """Streams read one after the other, with rests: however many streams and however long the inbox, they take only
+        a small part of the machine from the runs (E5). The next read includes everything that changed meanwhile."""
         clock = asyncio.get_running_loop().time
         async with self._reading:
             await asyncio.sleep(self._rest_until - clock())
@@ -117,7 +117,7 @@ class Inbox:
 
     @property
     def version(self) -> int:
-        """Raised whenever the inbox may have changed. Read it before you read the inbox."""
+        """Rises whenever the inbox may have changed. Get it before you read the inbox."""
         return self._version
 
     async def wait_changed(self, version: int, timeout_s: float | None = None) -> bool:

@@ -219,7 +219,7 @@ class OtelTraces(Traces):
             span.set_attribute("longboat.outcome", Outcome.CANCELED.value)
             raise
         except Exception as error:
-            # Without its message: that may quote what somebody said.
+            # Without its message: that may quote what someone said.
             _fail(span, error.code if isinstance(error, ModelError) else type(error).__name__)
             raise
         finally:

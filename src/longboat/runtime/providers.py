@@ -50,7 +50,7 @@ _SOURCES: dict[str, Source] = {
 
 
 class Providers:
-    """Reads files and environment anew each time: people change them beside a running server."""
+    """Rereads files and environment each time, because people change them while the server runs."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -129,7 +129,7 @@ class Providers:
     def _prepare_check(
         self, provider: str, request: CheckProvider
     ) -> ProviderCheck | tuple[Registry, ProviderSection, Access]:
-        """Whom to ask, or the answer if nobody has to be asked."""
+        """Return where to send the check, or the result if none is needed."""
         _check_entered(request)
         _, registry = self._read()
         before = self._section(registry, provider)
@@ -171,8 +171,8 @@ class Providers:
     def _store(
         self, registry: Registry, provider: str, section: ProviderSection, api_key: str, *, used: str | None
     ) -> None:
-        """A key that would not be used is refused: its owner would blame the next error on it. `used`: the
-        environment's key."""
+        """Store the settings. Refuses a key that would not be used, because its owner would blame the next error on it.
+        `used`: the environment's key."""
         if section.api_key is not None:
             raise BadInput(
                 f"Your longboat.json sets the key of {provider}, which comes first. "
@@ -211,7 +211,7 @@ class Providers:
         return read_credentials(credentials_file(user_config_file(os.environ, Path.home())))
 
     def _section(self, registry: Registry, provider: str) -> ProviderSection:
-        """An unknown name is an endpoint of the user's own."""
+        """Return the provider's section. An unknown name is the user's own endpoint."""
         if not _ID.fullmatch(provider):
             raise ProviderNotFound(provider)
         try:
@@ -245,14 +245,14 @@ def _config_changes(
 
 
 def _access(registry: Registry, provider: str, section: ProviderSection, *, is_moved: bool) -> Access:
-    """How the provider is reached. At a new address it gets no key that was meant for another."""
+    """How to reach the provider. A new address never gets a key that was meant for another."""
     if not is_moved:
         return registry.access(provider, section)
     return Access(key=registry.stored_key(provider, section), base_url=registry.address_of(section))
 
 
 def _missing(provider: str, section: ProviderSection, access: Access) -> str | None:
-    """What to enter before it makes sense to ask the provider."""
+    """What to enter before a check makes sense."""
     if access.base_url is None and section.type in _WITHOUT_ADDRESS:
         return _NO_ADDRESS
     if access.key is None and access.base_url is None:
@@ -262,7 +262,7 @@ def _missing(provider: str, section: ProviderSection, access: Access) -> str | N
 
 
 def _moved(registry: Registry, section: ProviderSection, base_url: str | None) -> ProviderSection:
-    """The section at another address. Keys and headers that the configuration has for the one are not for the other."""
+    """Move the section to another address, without the keys and headers that the configuration has for the old one."""
     if base_url is None:
         return section
     address = _checked_url(base_url)
@@ -277,7 +277,7 @@ def _moved(registry: Registry, section: ProviderSection, base_url: str | None) -
 
 
 def _check_entered(request: CheckProvider | ConnectProvider) -> None:
-    """Refuse what cannot be a key or an address, whoever it is for."""
+    """Refuse what cannot be a key or an address, for any provider."""
     if request.api_key is not None:
         _checked_key(request.api_key)
     if request.base_url is not None:
@@ -334,7 +334,7 @@ def _label(provider: str) -> str:
 
 
 def _another(config: Config) -> Provider:
-    """A server that is not configured yet, under a name that is free."""
+    """An entry for a server that is not configured yet, under a free name."""
     names = (CUSTOM, *(f"{CUSTOM}-{number}" for number in range(2, len(config.providers) + 3)))
     free = next(name for name in names if name not in config.providers)
     return Provider(id=free, name="Another server (OpenAI-compatible)", connected=False, key="optional", url="required")

@@ -1,9 +1,9 @@
-"""Web Push: tells subscribed browsers of what arrives in the inbox, also while their page is closed.
+"""Web Push: notifies subscribed browsers of new inbox items, even while their page is closed.
 
-Owns the subscriptions and the deliveries. Everybody who subscribed hears of what waits for an answer; of a run's end,
-only the person who sent its prompt. Each browser has its own short queue and its own task, so that a slow push service
-holds up nothing. What is answered elsewhere is withdrawn from the browsers that were told. While nobody is subscribed,
-nothing is read and no library is loaded.
+Owns the subscriptions and the deliveries. Every subscriber hears about requests that need an answer; only the person
+who sent a prompt hears about the end of its run. Each browser has its own short queue and its own task, so a slow push
+service delays nothing else. When someone answers a request elsewhere, the notification is withdrawn from the browsers
+that got it. Without subscribers, this reads nothing and loads no library.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ logger = logging.getLogger(__name__)
 
 MOST_SUBSCRIPTIONS = 200
 QUEUE = 20
-"""At most so many messages wait for one browser; the oldest are dropped."""
+"""Maximum number of messages waiting for one browser; the oldest are dropped."""
 TOLD = 500
-"""At most so many items that wait can be withdrawn; the newest."""
+"""Maximum number of pending items that can be withdrawn: the newest ones."""
 PAGE = 100
 TIMEOUT_S = 10.0
 RETRY = Backoff(base_s=2.0, factor=4.0, attempts=4)
@@ -48,7 +48,7 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """An item of which a browser was told, and that needs no answer any more."""
+    """An item that a browser was notified of and that no longer needs an answer."""
 
     id: str
 
@@ -65,23 +65,23 @@ class Push:
         self._subscriptions: dict[str, PushSubscription] = {}
         self._wanted = asyncio.Event()
         self._place = 0
-        """What came into the inbox up to here has been told, or is older than the oldest subscription."""
+        """Inbox items up to here were announced, or are older than the oldest subscription."""
         self._told: dict[int, set[str]] = {}
-        """What waits, by its place, and the endpoints that were told of it."""
+        """Pending items, by their place, and the endpoints that were notified of them."""
         self._queues: dict[str, deque[InboxItem | Withdrawn]] = {}
         self._tasks = Tasks()
         self.retry = RETRY
 
     @property
     def reaches_someone(self) -> bool:
-        """Whether a question would be pushed to anybody."""
+        """Whether anyone would get a push message about a question."""
         return bool(self._subscriptions)
 
     async def info(self) -> PushInfo:
         return PushInfo(public_key=(await self._server_key()).public)
 
     async def subscribe(self, request: Subscribe) -> None:
-        """Remember a browser; the same one again replaces its keys."""
+        """Remember a browser. If it is already known, replace its keys."""
         from longboat.runtime.push_messages import check_keys
 
         name = person(check_own_id(request.client_id, field="client_id"))
@@ -99,7 +99,7 @@ class Push:
         await self._load()
 
     async def run(self) -> None:
-        """Tell the subscribers, until the server leaves."""
+        """Notify the subscribers until the server leaves."""
         try:
             await retry_store(self._load)
             while not self._inbox.closed:
@@ -109,7 +109,7 @@ class Push:
             await self._tasks.aclose()
 
     async def _tell_subscribers(self) -> None:
-        """Until there are none, or the server leaves."""
+        """Run until there are no subscribers left, or the server leaves."""
         with self._inbox.watch():
             while self._subscriptions and not self._inbox.closed:
                 version = self._inbox.version
@@ -117,7 +117,7 @@ class Push:
                     self._place, items = await self._store.reads.inbox_after(self._place, limit=PAGE)
                     waiting = await self._store.reads.inbox_waiting(self._told) if self._told else set()
                 except StoreUnavailable as error:
-                    logger.warning("what should be pushed cannot be read: %s", error.message)
+                    logger.warning("cannot read what to push: %s", error.message)
                     items, waiting = [], set(self._told)
                 for place in self._told.keys() - waiting:
                     self._withdraw(place)
@@ -141,7 +141,8 @@ class Push:
                 del self._told[min(self._told)]
 
     def _withdraw(self, place: int) -> None:
-        """Somebody answered, or the run ended. A browser that has not been told yet need not hear of it at all."""
+        """Withdraw an item, because someone answered or the run ended. Browsers that were not notified yet never will
+        be."""
         for endpoint in self._told.pop(place):
             queue = self._queues.get(endpoint, deque())
             unsent = next((message for message in queue if message.id == str(place)), None)
@@ -170,7 +171,7 @@ class Push:
             del self._queues[subscription.endpoint]
 
     async def _deliver(self, subscription: PushSubscription, message: InboxItem | Withdrawn) -> None:
-        """Try a few times. A browser that is gone is forgotten."""
+        """Try a few times. Forget a browser that is gone."""
         where, failures = urlsplit(subscription.endpoint).hostname, 0
         while True:
             status = await self._send(subscription, message)
@@ -182,13 +183,13 @@ class Push:
                 return
             failures += 1
             if (status is not None and status not in PASSING) or self.retry.gives_up(failures):
-                logger.warning("the push service %s did not take a message: %s", where, status or "no answer")
+                logger.warning("the push service %s did not accept a message: %s", where, status or "no answer")
                 self._told.get(int(message.id), set()).discard(subscription.endpoint)  # nothing to withdraw
                 return
             await asyncio.sleep(self.retry.delay(failures))
 
     async def _send(self, subscription: PushSubscription, message: InboxItem | Withdrawn) -> int | None:
-        """The status of the push service's answer; None if it gave none."""
+        """Return the status of the push service's response; None if there was none."""
         from longboat.runtime.push_messages import TTL_S, encrypt, text_of, withdrawal_of
         from longboat.tools.context import ToolError
 

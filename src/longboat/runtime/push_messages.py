@@ -1,7 +1,7 @@
-"""What is pushed to a browser: the text, its encryption for that browser, and the signature that tells a push service
-which server sent it (RFC 8291, RFC 8292).
+"""The push messages for a browser: the text, its encryption for that browser, and the signature that tells a push
+service which server sent it (RFC 8291, RFC 8292).
 
-Owns the server's key file. The libraries are loaded when the first browser subscribes. Must not know who is told.
+Owns the server's key file. Loads the libraries when the first browser subscribes. Must not know who gets the messages.
 """
 
 import base64
@@ -32,7 +32,7 @@ TTL_S = 86_400
 """How long a push service keeps a message for a browser that is away."""
 SIGNED_S = 12 * 3_600
 BODY = 200
-"""How much of a text is shown, in characters."""
+"""How much of a text to show, in characters."""
 
 _TITLES = {
     InboxKind.PERMISSION: "Approval needed",
@@ -49,7 +49,7 @@ class PushText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     body: str
     gone: bool = False
-    """It needs no answer any more: the worker closes its notification."""
+    """It no longer needs an answer: the worker closes its notification."""
 
 
 def withdrawal_of(item_id: str) -> PushText:
@@ -57,7 +57,7 @@ def withdrawal_of(item_id: str) -> PushText:
 
 
 def text_of(item: InboxItem) -> PushText:
-    """The words of a notification."""
+    """Write the text of a notification."""
     if item.permission is not None:
         about = item.permission.title
     elif item.question is not None:
@@ -72,7 +72,7 @@ def text_of(item: InboxItem) -> PushText:
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """The server's VAPID key: browsers accept messages signed with it alone."""
+    """The server's VAPID key: browsers accept only messages signed with it."""
 
     vapid: "Vapid02"
     public: str
@@ -80,8 +80,8 @@ class ServerKey:
 
     @classmethod
     def load(cls, data_dir: Path) -> "ServerKey":
-        """The key of this data directory; made the first time, and instead of one that is damaged: browsers subscribe
-        anew with it. For a thread: it takes a moment."""
+        """Load the key of this data directory. Makes a new one the first time, or if the key is damaged; browsers then
+        have to subscribe again. Call it in a thread: it takes a moment."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
         from py_vapid import Vapid02
 
@@ -90,7 +90,7 @@ class ServerKey:
             vapid = Vapid02.from_pem(regular.read(path, 10_000))
         except (FileNotFoundError, ValueError) as error:
             if isinstance(error, ValueError):
-                logger.warning("%s is damaged: a new key is made, and browsers have to subscribe again", path)
+                logger.warning("%s is damaged: making a new key; browsers have to subscribe again", path)
             vapid = Vapid02()
             vapid.generate_keys()
             _write_private(path, vapid.private_pem())
@@ -98,7 +98,7 @@ class ServerKey:
         return cls(vapid, base64.urlsafe_b64encode(public).rstrip(b"=").decode())
 
     def sign(self, endpoint: str, contact: str) -> str:
-        """The Authorization of a request to this push service."""
+        """Return the Authorization header of a request to this push service."""
         parts = urlsplit(endpoint)
         claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + SIGNED_S, "sub": contact}
         headers: Mapping[str, str] = self.vapid.sign(claims)
@@ -132,7 +132,7 @@ def check_keys(subscription: PushSubscription) -> None:
 
 
 def encrypt(text: PushText, subscription: PushSubscription) -> bytes:
-    """The body of the request: only this browser can read it."""
+    """Encrypt the body of the request: only this browser can read it."""
     import http_ece
     from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 

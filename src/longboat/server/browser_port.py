@@ -52,7 +52,7 @@ class BrowserPort:
             try:
                 await self.open()
             except ListenError as error:
-                log.warning("the page cannot be served as before: %s", error.message)
+                log.warning("cannot serve the page on its previous port: %s", error.message)
 
     @property
     def _file(self) -> Path:

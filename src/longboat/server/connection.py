@@ -3,7 +3,7 @@
 Owns how large the head of a request may be, how many requests may wait, and how slowly heads and bodies may arrive.
 The caller is checked as soon as the head is complete, before any of the body is kept: the body of an unauthorized
 request is discarded as it arrives. Also limits the number of TCP connections and the memory used by those without a
-token: the unix socket belongs to the owner, and nobody is refused there; a TCP connection is unauthenticated until a
+token: the unix socket belongs to the owner, and no one is refused there; a TCP connection is unauthenticated until a
 request on it has sent the token. Unauthenticated connections may use at most half of the places, and the oldest is
 closed when none is left; when they use too much memory, the largest is closed. Must not know routes, nor what a token
 is.
@@ -30,7 +30,8 @@ MAX_CONNECTIONS = 4_096
 MAX_STRANGERS = 1_024
 """Connections without a token; an idle one takes 7 KB."""
 MAX_STRANGER_BYTES = 4 << 20
-"""What connections without a token may hold together: unfinished heads, login forms, answers that nobody reads."""
+"""Memory for all connections without a token together: unfinished heads, login forms, and responses they do not
+read."""
 _TELL_AGAIN_S = 60.0
 
 log = logging.getLogger(__name__)
@@ -57,7 +58,7 @@ def open_connection_limits() -> "ConnectionLimits":
 
 
 class Connected(Protocol):
-    """A connection, as far as the limits need it."""
+    """What the limits need to know about a connection."""
 
     def make_room(self) -> None:
         """Close at once."""

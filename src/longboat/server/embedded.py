@@ -62,7 +62,7 @@ class _Server(uvicorn.Server):
         state = self.server_state
         try:
             async with asyncio.timeout(timeout_s):
-                while state.connections or state.tasks:  # noqa: ASYNC110 - uvicorn keeps sets and tells nobody
+                while state.connections or state.tasks:  # noqa: ASYNC110 - uvicorn keeps sets and tells no one
                     await asyncio.sleep(0.01)
         except TimeoutError:
             pass
@@ -85,7 +85,7 @@ async def open_http(gate: Gate, sockets: tuple[socket.socket, ...]) -> AsyncIter
         try:
             await gate(scope, receive, send)
         except asyncio.CancelledError:
-            # Only our own stop cancels a request, after its connection was cut: nobody is left to tell.
+            # Only our own stop cancels a request, after its connection was cut: no one is left to tell.
             if not server.should_exit:
                 raise
 

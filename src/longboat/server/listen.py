@@ -102,8 +102,8 @@ def announce(settings: Settings, url: str | None) -> Iterator[Announcement]:
 
 
 def discovery_path(settings: Settings) -> Path:
-    """Beside the socket. The user's default server has `server.json`; one on a socket of its own has a file of its
-    own, and one without a socket takes the default's place only while no such server lives."""
+    """The path beside the socket. The user's default server has `server.json`; a server on its own socket has its own
+    file; a server without a socket uses the default file only while no default server runs."""
     default = settings.runtime_dir / DISCOVERY_NAME
     if settings.socket is None:
         found = read_discovery(default)
@@ -144,9 +144,9 @@ def _open_unix(path: Path, *, runtime_dir: Path) -> Iterator[socket.socket]:
 
 @contextmanager
 def _held(lock_path: Path, path: Path) -> Iterator[None]:
-    """Hold the socket's name for as long as we live, so that of two servers that start at once one clears the stale
-    socket and the other is refused. A server that is shutting down is waited for: to every client it is gone already.
-    The lock file stays: removing it would let two hold it."""
+    """Hold the socket's name while we live: if two servers start at once, one clears the stale socket and the other is
+    refused. Waits for a server that is shutting down, because clients no longer reach it. The lock file stays: after
+    its removal, two servers could hold it."""
     try:
         lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -171,7 +171,7 @@ def _locked(file: int) -> bool:
 
 
 def _clear_stale(path: Path) -> None:
-    """Remove a socket that nobody listens on. Whatever else is there is not ours to remove."""
+    """Remove a socket that no server listens on. Nothing else there is ours to remove."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -204,8 +204,8 @@ def _in_use(path: Path) -> ListenError:
 
 
 def _make_private(directory: Path, *, fix: bool) -> None:
-    """Make sure that nobody else can put or swap files in the directory. `fix`: it is Longboat's own, so take away
-    what rights others have; a directory that the user named is not ours to change."""
+    """Make sure that no one else can put or swap files in the directory. `fix`: the directory is Longboat's own, so
+    remove other users' rights; a directory that the user named is not ours to change."""
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         owners = {directory.lstat().st_uid, directory.stat().st_uid}

@@ -38,5 +38,5 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     # They tell of each start, stop and odd connection, which we tell ourselves or not at all.
     for chatty in ("asyncio", "httpx2", "httpcore2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    # Its warnings are each of one request, and anybody can send as many of those as the disk would hold.
+    # Its warnings are each of one request, and anyone can send as many of those as the disk would hold.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)

@@ -59,7 +59,7 @@ def serve(
     ready: Callable[[Discovery], None] | None = None,
     leaving: Callable[[int], None] | None = None,
 ) -> int:
-    """Run a server until it is told to stop. Returns the exit code. `ready` is called when it answers, `leaving` with
+    """Run a server until it is asked to stop. Returns the exit code. Calls `ready` when it answers, and `leaving` with
     the number of active runs when it begins to stop."""
     log_to_stderr()
     _close_to_children()
@@ -69,7 +69,7 @@ def serve(
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_run(settings, ready, leaving))
     except ServerLeaving:
-        log.info("told to stop before it was ready")
+        log.info("asked to stop before it was ready")
     except LongboatError as error:
         print(f"longboat: {error.message}", file=sys.stderr)
         return 1
@@ -125,7 +125,7 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
             from longboat.server.render_process import open_renderer
 
             asgi, state = build_asgi(app)
-            # What is imported stays as long as the server: looking for garbage there would only hold everybody up.
+            # What is imported stays as long as the server: looking for garbage there would only hold everyone up.
             gc.freeze()
             async with open_renderer() as renderer, open_http(asgi, listeners.sockets) as http:
                 state["renderer"] = renderer

@@ -43,7 +43,7 @@ class Renderer:
         self._process: Process | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._slow: dict[int, None] = {}
-        """Texts that took too long, the newest: everybody who looks at a session asks for them."""
+        """Texts that took too long, the newest: everyone who looks at a session asks for them."""
 
     async def render(self, items: Sequence[RenderItem]) -> list[str]:
         """The HTML of each."""

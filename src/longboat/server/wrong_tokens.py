@@ -1,7 +1,7 @@
 """Counts recent wrong tokens, per address and in total. Pure except for a log line.
 
-Whoever sends too many has to wait. The right token never has to: it is compared first, so nobody can lock out its
-holder, even from behind the same proxy. That is also why this cannot protect a token that is easy to guess.
+A client that sends too many has to wait. The right token never has to: it is compared first, so no one can lock out its
+holder, even from behind the same proxy. For the same reason, this cannot protect a token that is easy to guess.
 """
 
 import ipaddress
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from longboat.errors import TooManyAttempts
 
 MAX_ADDRESSES = 1_000
-"""How many addresses are remembered; the one that was quiet longest is forgotten first."""
+"""How many addresses to remember; the one that was quiet longest is forgotten first."""
 _LOG_AGAIN_S = 60.0
 
 log = logging.getLogger(__name__)

@@ -74,7 +74,7 @@ class ScriptedModel:
 
     @classmethod
     def echo(cls) -> "ScriptedModel":
-        """A model that says the last prompt back, for ever."""
+        """A model that says the last prompt back, forever."""
         return cls(lambda request: words(f"echo: {last_prompt(request)}"))
 
     def add(self, *steps: Step) -> None:

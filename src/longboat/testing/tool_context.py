@@ -53,7 +53,7 @@ class OpenToolContext:
         deny: Sequence[str] = (),
     ) -> None:
         """`on_permit` runs while a permission is being asked; `diagnostics` is what every change is answered;
-        `answers` is what every question is; `hidden` are the paths that nobody is to view. `harmless` allows every
+        `answers` is what every question is; `hidden` are the paths that no one is to view. `harmless` allows every
         command as harmless, and no other way, as a check that is wrong about all of them would; `deny` are the rules
         that hold for such a command all the same."""
         self._directory = directory.resolve()

@@ -100,13 +100,13 @@ class ToolContext(Protocol):
     async def ask(
         self, text: str, *, choices: Sequence[str], multiple: bool, descriptions: Sequence[str] = ()
     ) -> tuple[str, ...] | None:
-        """Ask the attached people and wait for the first answer. `descriptions` say what the choices mean, in
-        their order. None if nobody is there who could answer."""
+        """Ask the attached people and wait for the first answer. `descriptions` say what the choices mean, in their
+        order. None if no one can answer."""
         ...
 
     async def propose(self, text: str, items: Sequence[TodoItem]) -> PlanAnswer | None:
         """Ask the attached people to approve a plan. If they do, its items become the session's todos, and the turn may
-        change things from its next step on. None if nobody is there who could answer."""
+        change things from its next step on. None if no one can answer."""
         ...
 
     async def put_todos(self, items: Sequence[TodoItem]) -> None:

@@ -18,7 +18,7 @@ APPROVED = (
 NOT_YET = "The plan is not approved yet, and nothing may be changed. Ask what is missing, or end with the plan."
 WISH = "The plan is not approved yet, and nothing may be changed. Change it and propose it again. They say:\n"
 NOBODY = (
-    "Nobody is here to approve the plan, so nothing may be changed. End now: your answer is the plan, complete, for "
+    "No one is here to approve the plan, so nothing may be changed. End now: your answer is the plan, complete, for "
     "people to read later."
 )
 

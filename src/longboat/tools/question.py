@@ -13,7 +13,7 @@ from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 
 MAX_DESCRIPTION = 1_000
 """Characters. Longer ones are cut: the schema says no more than it must, since every request has it."""
-NOBODY = "Nobody is here to answer. Decide yourself, and say in your answer what you assumed."
+NOBODY = "No one is here to answer. Decide yourself, and say in your answer what you assumed."
 
 _Choice = Annotated[str, Meta(min_length=1, max_length=300)]
 _LABELS = ("label", "text", "title", "name", "value", "choice")

@@ -1,8 +1,5 @@
-"""Shows the session's permission requests and questions, one dialog at a time; closes it if somebody else answers. A
-prompt that is sent while one waits answers it.
-
-Must not know how the dialogs look.
-"""
+"""Shows the session's permission requests and questions, one dialog at a time; closes it if someone else answers. A
+prompt sent while one is pending answers it. Must not know how the dialogs look."""
 
 import time
 from typing import TYPE_CHECKING
@@ -43,7 +40,7 @@ class AskDialogs:
         """How long what is typed does not count after a request came or went: it was meant for something else."""
         self.clock: Clock = time.monotonic
         self._changed_at = float("-inf")
-        """When somebody else answered what was being typed an answer to, by the clock."""
+        """When someone else answered what was being typed an answer to, by the clock."""
 
     @property
     def pending(self) -> list[Ask]:

@@ -46,7 +46,7 @@ class Connection:
         """The outage callback of the code that opened the client."""
 
     async def follow(self) -> None:
-        """Keep the mirror up to date for ever. Raises errors that waiting cannot fix."""
+        """Keep the mirror up to date forever. Raises errors that waiting cannot fix."""
         self._also_told, self.client.on_outage = self.client.on_outage, self._on_outage
         self.client.answers = True  # a person is here
         workspace = await self.insist(self._join, give_up_after_s=self.first_s)

@@ -60,7 +60,7 @@ class InboxActions:
         return elsewhere and not (item.kind.waits or item.seen or item.id in self._marked)
 
     async def follow(self) -> None:
-        """Keep the copy of the inbox up to date for ever. A server without an inbox is left alone."""
+        """Keep the copy of the inbox up to date forever. A server without an inbox is left alone."""
         client, here = self._app.connection.client, self._app.connection.workspace_id
         try:
             async for event in client.inbox_events():

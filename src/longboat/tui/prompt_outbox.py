@@ -103,7 +103,7 @@ class Sender:
         return [prompt for prompt in self.waiting if prompt.progress is not Progress.SENT]
 
     async def send_all(self) -> None:
-        """Send what is in the outbox, for ever."""
+        """Send what is in the outbox, forever."""
         while True:
             head = next((prompt for prompt in self.waiting if prompt.progress is Progress.SENDING), None)
             if head is None:

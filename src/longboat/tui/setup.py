@@ -1,7 +1,5 @@
-"""The set-up of a model: providers, key, test and default model, one dialog after the other.
-
-Opens by itself when a prompt could not be answered. Makes the requests; the dialogs only ask.
-"""
+"""The setup of a model: providers, key, test and default model, one dialog after the other. Opens automatically if no
+model can answer a prompt. Makes the requests; the dialogs only ask."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,7 +23,7 @@ class Setup:
         self._offered = False
 
     def offer(self) -> bool:
-        """Open by itself, once: whoever closes it finds it again with /connect. False if it was open before."""
+        """Open automatically, once; after that, /connect opens it. False if it was open before."""
         if self._offered:
             return False
         self._offered = True

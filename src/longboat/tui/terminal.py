@@ -50,7 +50,7 @@ class Output:
 
 
 class Writer(WriterThread):
-    """Textual's writer, kept alive when the terminal closes: otherwise a later write would block for ever."""
+    """Textual's writer, kept alive when the terminal closes: otherwise a later write would block forever."""
 
     def __init__(self, file: IO[str]) -> None:
         super().__init__(Output(file))  # type: ignore[arg-type]  # it has all that is used

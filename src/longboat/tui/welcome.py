@@ -119,7 +119,7 @@ class Welcome(Vertical):
         prompts = [
             Option(Content.assemble(("› ", "$text-accent"), line(each.title, width=80)), id=f"{_PROMPT}{place}")
             for place, each in enumerate(self._state.suggestions)
-            if not self._state.problem  # nobody would answer it
+            if not self._state.problem  # no one would answer it
         ]
         return [
             *_headed("Recent sessions", sessions, tight=tight),

@@ -205,7 +205,7 @@ class PermissionNotification(Shape, frozen=True, kw_only=True):
 
 
 class Question(Shape, frozen=True, kw_only=True):
-    """A question from the agent. Free text is always allowed besides the choices."""
+    """A question from the agent. Free text is always allowed in addition to the choices."""
 
     id: str
     session_id: str

@@ -87,7 +87,7 @@ class CallOutcome(StrEnum):
 
 
 class CallSpan(Shape, frozen=True, kw_only=True):
-    """One tool call in time. It waited for people first and ran then; several waits are added up."""
+    """When a tool call was made, and how long it waited for people and ran; several waits are added up."""
 
     tool: str
     began_at: str
@@ -133,7 +133,7 @@ class Stats(Shape, frozen=True, kw_only=True):
     waiting: Latency
     """From accepted to started, for runs that were started."""
     working: Latency
-    """From started to finished, without the time in which they waited for people."""
+    """From started to finished, without time spent waiting for people."""
     asking: Latency
     """How long runs waited for people's answers, for those that did."""
     whole: Latency

@@ -1,5 +1,5 @@
-"""The inbox: what waits for somebody, and what has ended, in all workspaces of a server. Its shapes, the frames of its
-stream, and the shapes of push subscriptions.
+"""The inbox: pending requests and ended runs in all workspaces of a server. Its shapes, the frames of its stream, and
+the shapes of push subscriptions.
 
 Pure. The stream is not a log: each connection begins with the first page, so its frames have no ids.
 """
@@ -27,13 +27,13 @@ class InboxKind(StrEnum):
 
     @property
     def waits(self) -> bool:
-        """Whether somebody has to answer."""
+        """Whether it needs an answer."""
         return self in (InboxKind.PERMISSION, InboxKind.QUESTION)
 
 
 class InboxItem(Shape, frozen=True, kw_only=True):
-    """Something that waits for an answer, or a run that has ended. Runs of sub-agents are left out, but not what
-    sub-agents ask; neither are canceled runs shown, nor prompts that were folded into another run."""
+    """A pending request, or a run that has ended. Does not include canceled runs, folded prompts and runs of
+    sub-agents, but does include what sub-agents ask."""
 
     id: str
     """Newer items have higher numbers."""
@@ -41,14 +41,14 @@ class InboxItem(Shape, frozen=True, kw_only=True):
     workspace_id: str
     workspace_path: str
     session_id: str
-    """The session that people know: for a sub-agent, the one that started it."""
+    """The session that people see: for a sub-agent, the one that started it."""
     session_title: str
     run_id: str
     client_id: str | None = None
     """The client that sent the prompt."""
     at: str
     seen: bool
-    """Whether this person has seen it, with any of their clients."""
+    """Whether this person has seen it in any of their clients."""
     text: str
     """The prompt, shortened."""
     permission: Permission | None = None
@@ -63,17 +63,16 @@ class InboxPage(Shape, frozen=True, kw_only=True):
     items: tuple[InboxItem, ...]
     next: str | None = None
     waiting: int
-    """How many items of the whole inbox wait for an answer, seen or not."""
+    """How many items of the whole inbox need an answer, seen or not."""
     unseen: int
-    """How many runs in the whole inbox have ended without this person having seen it."""
+    """How many ended runs in the whole inbox this person has not seen."""
 
 
 class InboxChange(Shape, frozen=True, kw_only=True):
     """What changed in the inbox since the last frame."""
 
     changed: tuple[InboxItem, ...] = ()
-    """New items, and items that changed, newest first. One that is older than the pages you have loaded may be
-    ignored."""
+    """New and changed items, newest first. You can ignore items older than the pages you have loaded."""
     removed: tuple[str, ...] = ()
     """The ids of items that are no longer in the inbox."""
     waiting: int

@@ -95,7 +95,7 @@ class LocalModelInfo(Shape, frozen=True, kw_only=True):
     solved: int | None = None
     """How many of Longboat's own tasks it solved; null: not measured."""
     tasks: int | None = None
-    """How many tasks it was given."""
+    """How many tasks it got."""
     tokens_per_s: float | None = None
     """How fast it wrote while it was measured, on two processor cores."""
 
@@ -122,7 +122,7 @@ class ModelInfo(Shape, frozen=True, kw_only=True):
 
 
 class ModelCooldown(Shape, frozen=True, kw_only=True):
-    """A model that failed: until then, new prompts get the next one of its list."""
+    """A model that failed. Until then, new prompts use the next model of its list."""
 
     name: str
     until: str
@@ -143,7 +143,7 @@ class ModelPage(Shape, frozen=True, kw_only=True):
     small_list: tuple[str, ...] = ()
     """The same for titles."""
     cooldowns: tuple[ModelCooldown, ...] = ()
-    """Models of these lists that are not asked now."""
+    """Models of these lists that are skipped for now."""
     problem: str | None = None
     advice: str | None = None
     """If nothing is configured and `large` is a fallback: what it can do, and how to get a better model."""

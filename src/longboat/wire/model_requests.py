@@ -6,40 +6,42 @@ from longboat.wire.models import Usage
 from longboat.wire.shape import Shape
 
 ToolMode = Literal["native", "steps", "text"]
-"""How a model is to call tools: as its provider has it, as steps in JSON, or written as text."""
+"""How a model calls tools: natively, as steps in JSON, or as text."""
 PartName = Literal["system", "tools", "user", "assistant", "tool", "settings"]
-"""`tool` is the results of calls; `assistant` has the calls themselves."""
+"""`tool` means the results of calls; `assistant` has the calls themselves."""
 
 
 class RequestPart(Shape, frozen=True, kw_only=True):
-    """All that one kind of content takes up in a request."""
+    """The share of one kind of content in a request."""
 
     name: PartName
     size: int
-    """Bytes of JSON. An attachment counts as its name does."""
+    """Bytes of JSON. An attachment counts only as its name."""
     tokens: int | None = None
-    """An estimate: the input tokens that the provider counted, shared out by size. Null until it has answered."""
+    """An estimate: the input tokens that the provider counted, divided by size. Null until the provider has
+    answered."""
 
 
 class SentRequest(Shape, frozen=True, kw_only=True):
     """One request of a run to a model, without the messages themselves."""
 
     number: int
-    """Counts the requests of the run, from 1. A retry is a request of its own."""
+    """Counts the requests of the run, from 1. A retry counts as a separate request."""
     model: str
     """As provider/model."""
     tool_mode: ToolMode
     summary: bool
-    """It asked for a summary of the session."""
+    """Whether it asked for a summary of the session."""
     exact: bool
-    """The body is what the provider got. False: it is what Longboat gave to the provider's library to send."""
+    """Whether the body is what the provider received. If false, it is what Longboat passed to the provider's
+    library."""
     sent_at: str
     messages: int
     new_messages: int
-    """How many of them, at the end, were not in the request before it."""
+    """How many of them, at the end, were not in the previous request."""
     parts: tuple[RequestPart, ...]
     usage: Usage | None = None
-    """Null until the model has answered, or if it failed; so are the others below."""
+    """Like the fields below, null until the model has answered, or if it failed."""
     cached_tokens: int | None = None
     """Input tokens that the provider took from its cache."""
     seconds: float | None = None
@@ -56,7 +58,7 @@ class SentRequests(Shape, frozen=True, kw_only=True):
 
 
 class SentRequestBody(Shape, frozen=True, kw_only=True):
-    """One request with its body, never with headers. In place of attachments it says how large they were."""
+    """One request with its body, without headers. Attachments are replaced by their size."""
 
     request: SentRequest
     body: dict[str, Any]

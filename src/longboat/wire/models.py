@@ -89,7 +89,7 @@ class ToolCallPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="tool
     """The arguments as the model wrote them: JSON text, complete once `finished`."""
     finished: bool = False
     traits: ToolTraits | None = None
-    """What the tool declares about itself: draw the call by it. Null if nobody knew the tool."""
+    """What the tool declares about itself: draw the call by it. Null if the tool was unknown."""
 
 
 class Image(Shape, frozen=True, kw_only=True):

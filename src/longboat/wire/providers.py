@@ -21,7 +21,7 @@ class Provider(Shape, frozen=True, kw_only=True):
     """Where a connected one comes from: a key in the server's environment, a stored key, longboat.json, a server that
     was found running on the same machine, or the local model."""
     stored: bool = False
-    """Whether a key is stored for it, which `DELETE` forgets."""
+    """Whether a key is stored for it; `DELETE` deletes it."""
     key: Need
     """Whether it needs an API key."""
     url: Need
@@ -29,7 +29,7 @@ class Provider(Shape, frozen=True, kw_only=True):
     variable: str | None = None
     """The environment variable that usually holds its key."""
     key_page: str | None = None
-    """The page where a key is made."""
+    """The page where you create a key."""
     base_url: str | None = None
     """The address in use, if it is not the provider's own."""
     problem: str | None = None

@@ -94,17 +94,17 @@ class Submit(_Request, frozen=True, kw_only=True):
     """Plan first: until someone approves the agent's plan, it can read and ask, and change nothing. Such a prompt is
     never folded."""
     wait_for_answers: bool = False
-    """Ask questions even where no client is attached at which someone can answer: the run waits for them."""
+    """Ask questions even if no client is attached where someone can answer; the run waits for the answers."""
     client_id: OwnId | None = None
 
 
 class Revert(_Request, frozen=True, kw_only=True):
-    """Undo a session's change of a file, or some hunks of it."""
+    """Undo a session's change to a file, or some of its hunks."""
 
     path: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
     """As in `GET …/changes`."""
     digest: Annotated[str, msgspec.Meta(max_length=100)]
-    """Of the change as you saw it: if it is another one by now, nothing is undone."""
+    """Identifies the change you saw: if it has changed since, nothing is undone."""
     hunks: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(min_length=1, max_length=100_000)] | (
         None
     ) = None
@@ -194,4 +194,4 @@ class ConnectProvider(_Request, frozen=True, kw_only=True):
     model: Annotated[str, msgspec.Meta(min_length=1, max_length=500)] | None = None
     """The model's name at the provider: it becomes the default."""
     context_window: Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)] | None = None
-    """The model's window in tokens, as the check told it; used for endpoints of your own."""
+    """The model's window in tokens, as the check reported it; used for your own endpoints."""

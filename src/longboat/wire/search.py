@@ -5,7 +5,7 @@ from longboat.wire.shape import Shape
 
 
 class Snippet(Shape, frozen=True, kw_only=True):
-    """A stretch of a text around the first words that match. Plain text: neither Markdown nor HTML."""
+    """An excerpt around the first matching words. Plain text: neither Markdown nor HTML."""
 
     text: str
     matches: tuple[tuple[int, int], ...] = ()
@@ -20,7 +20,7 @@ class SearchHit(Shape, frozen=True, kw_only=True):
     archived: bool = False
     """Whether the session is archived."""
     message_id: str | None = None
-    """The message that matches; null if it is the title of the session."""
+    """The message that matches; null if the session's title matches."""
     role: Role | None = None
     """Who wrote the message; null for a title."""
     at: str
@@ -31,6 +31,6 @@ class SearchHit(Shape, frozen=True, kw_only=True):
 class SearchPage(Shape, frozen=True, kw_only=True):
     items: tuple[SearchHit, ...]
     next: str | None = None
-    """Pass it as `before` for older hits."""
+    """Pass it as `before` for older matches."""
     complete: bool = True
     """False while the index is still being built: older messages may be missing."""

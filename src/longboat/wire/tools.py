@@ -1,8 +1,8 @@
-"""The traits of a tool: what it does, what a call is about, who gets it, how a call is drawn.
+"""The traits of a tool: what it does, what a call is about, which agents get it, how clients draw a call.
 
-A tool declares them once, in its own module (`tools/schema.py`). Permission rules, sub-agents and the turn go by
-them; a recorded call carries them (`ToolCallPart.traits`), so that a client draws tools that it has never heard of.
-Knows no tool by name.
+A tool declares them once, in its own module (`tools/schema.py`). Permission rules, sub-agents and the turn use them; a
+recorded call carries them (`ToolCallPart.traits`), so that a client can draw tools it does not know. Knows no tool by
+name.
 """
 
 from enum import StrEnum
@@ -20,13 +20,13 @@ class Effect(StrEnum):
     RUNS = "runs"
     """Runs commands, which may do anything."""
     NOTHING = "nothing"
-    """Concerns the session alone, such as its plan: needs no rule."""
+    """Concerns only the session, such as its plan: needs no rule."""
     OTHER = "other"
     """Anything else, such as a request to a web server: every call needs a rule."""
 
 
 class Lists(StrEnum):
-    """What a call shows of the files below its path. Rules that deny reading hold for these too."""
+    """What a call shows of the files below its path. Rules that deny reading apply to these too."""
 
     NOTHING = "nothing"
     NAMES = "names"
@@ -34,38 +34,38 @@ class Lists(StrEnum):
 
 
 class Governs(StrEnum):
-    """Which other calls the rules of a tool hold for."""
+    """To which other calls the rules of a tool apply."""
 
     NOTHING = "nothing"
-    """Its rules are for itself alone."""
+    """Its rules apply only to itself."""
     READING = "reading"
-    """Whatever shows the contents of files."""
+    """All calls that show the contents of files."""
     EDITING = "editing"
-    """Whatever changes files."""
+    """All calls that change files."""
     WRITING = "writing"
-    """Likewise; offered to a person for the files that a command writes to."""
+    """The same; offered as a rule for the files that a command writes to."""
 
 
 class SubAgents(StrEnum):
     """Which sub-agents get the tool."""
 
     ALL = "all"
-    """Every one, also those that only read."""
+    """All of them, including those that only read."""
     UNRESTRICTED = "unrestricted"
     """Those that may do more than read."""
     NONE = "none"
-    """It is for the session that people talk to."""
+    """None: it is for the session that people talk to."""
 
 
 class Draw(StrEnum):
-    """How a client draws a call. Transcripts keep these: a value that was released stays."""
+    """How a client draws a call. Transcripts store these, so released values stay."""
 
     CALL = "call"
     """Its arguments, and the end of its output."""
     QUIET = "quiet"
-    """What it found is for the model: people see it on demand."""
+    """Its result is for the model: show it only on demand."""
     FILE = "file"
-    """Likewise, and its heading says all about its arguments."""
+    """The same, and its heading already shows the arguments that matter."""
     COMMAND = "command"
     """A command and its output. The last line of its result, in brackets, says how it ended."""
     DIFF = "diff"
@@ -73,34 +73,34 @@ class Draw(StrEnum):
     PLAN = "plan"
     """Its argument `items` is a plan: its steps as texts, or as objects with `text` and `state`."""
     QUESTION = "question"
-    """Its result is what a person answered."""
+    """Its result is a person's answer."""
     SUB_AGENT = "sub_agent"
     """The session of the sub-agent that it started; its result is Markdown."""
 
 
 class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
-    """What a tool declares about itself. The defaults suit a tool that nobody knows; they are left out."""
+    """What a tool declares about itself. Omitted fields have their defaults, which suit an unknown tool."""
 
     effect: Effect = Effect.OTHER
     """What a call does."""
     path: str = ""
-    """The argument that is a path. The patterns of its permission rules are paths then."""
+    """The argument that is a path. If set, the patterns of its permission rules are paths."""
     url: str = ""
-    """The argument that is a URL. The patterns of its permission rules are URLs then."""
+    """The argument that is a URL. If set, the patterns of its permission rules are URLs."""
     command: str = ""
-    """The argument that is a shell command. The patterns of its permission rules are commands then."""
+    """The argument that is a shell command. If set, the patterns of its permission rules are commands."""
     heading: tuple[str, ...] = ()
-    """The arguments that say what a call is about, the most telling first. Empty: clients guess."""
+    """The arguments that describe a call best, most important first. If empty, clients guess."""
     lists: Lists = Lists.NOTHING
     """What it shows of the files below its path."""
     governs: Governs = Governs.NOTHING
-    """Which other calls its permission rules hold for."""
+    """To which other calls its permission rules apply."""
     sub_agents: SubAgents = SubAgents.UNRESTRICTED
     """Which sub-agents get it."""
     side_by_side: bool = False
     """Calls that follow each other in one answer may run at the same time."""
     quick: bool = False
-    """Done in a moment: not worth a line before it is done."""
+    """Takes only a moment: clients need not show it before it is done."""
     proposes: bool = False
     """Asks people to approve a plan: only runs that plan first have it, until the plan is approved."""
     draw: Draw = Draw.CALL
@@ -129,7 +129,7 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def about_paths(self) -> bool:
-        """Its rules, and the argument that they are matched with, are paths."""
+        """Its rules, and the argument they match, are paths."""
         return bool(self.path) and not self.url and not self.command
 
 

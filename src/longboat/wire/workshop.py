@@ -55,12 +55,11 @@ class FileChange(Shape, frozen=True, kw_only=True):
     additions: int
     deletions: int
     by: str | None = None
-    """The person who undid or redid something of the run's change; empty if they gave no name; null if it was no
-    person."""
+    """The person who undid or redid part of the run's change; empty if they gave no name; null if no person did."""
 
 
 class ConfigChanged(Shape, frozen=True, kw_only=True):
-    """The configuration of a workspace changed: the models used from now on."""
+    """The configuration of a workspace changed: the models it uses from now on."""
 
     large: str | None
     """The default model, as provider/model; null if there is none, and `problem` says why."""

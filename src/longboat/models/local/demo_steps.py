@@ -1,6 +1,6 @@
 """How the demo uses tools: each step is one JSON object, and its server enforces the schema.
 
-Must not know processes. Such a small model cannot write calls by itself, but it can fill in a form:
+Must not know processes. Such a small model cannot write calls on its own, but it can fill in a form:
 `{"tool": NAME, "input": {…}}` with the fields that the tool needs, or `{"answer": TEXT}`. On its own it would use some
 tool even for a greeting, so the form offers only the tools that the prompt's words suggest, and the files that it
 names. One call per prompt, because the model does not know when it is done.
@@ -31,7 +31,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
 MAX_RESULT = 2_000
-"""Characters of a result: its window is small."""
+"""Maximum length of a result in characters, because the window is small."""
 
 _FILE = re.compile(r"(?<![\w/])[\w./-]*\w\.[A-Za-z]\w{0,7}\b")
 _FORM = (
@@ -53,7 +53,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 async def answer(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    """One step: a form to fill in where the prompt calls for tools, else plain talk."""
+    """Make one step: a form to fill in if the prompt asks for tools, otherwise plain text."""
     if tools := offered(request):
         async with aclosing(_fill_in_form(chat, as_form(request, tools))) as events:
             async for event in events:
@@ -65,7 +65,7 @@ async def answer(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEven
 
 
 def offered(request: ModelRequest) -> tuple[ToolSpec, ...]:
-    """The tools that the last prompt calls for; none where the next step is plain talk."""
+    """The tools that the last prompt asks for; none if the next step is plain text."""
     prompt, called = _state(request)
     if called or request.schema is not None:
         return ()
@@ -80,7 +80,7 @@ def offered(request: ModelRequest) -> tuple[ToolSpec, ...]:
 
 
 def as_form(request: ModelRequest, tools: tuple[ToolSpec, ...]) -> ModelRequest:
-    """The step as a form to be filled in."""
+    """Turn the step into a form to fill in."""
     files = list(dict.fromkeys(_FILE.findall(_state(request)[0])))
     listed = "\n".join(f"- {tool.name}: {tool.description}" for tool in tools)
     schema = {"anyOf": [*(_call(tool, files) for tool in tools), _object({"answer": {"type": "string"}})]}
@@ -98,7 +98,7 @@ def _state(request: ModelRequest) -> tuple[str, bool]:
 
 
 def as_talk(request: ModelRequest) -> ModelRequest:
-    """The transcript as text alone. Calls are left out: the model would imitate them."""
+    """Turn the transcript into text. Leaves out calls, because the model would imitate them."""
     spoken = (_spoken(message) for message in without_images(request.messages))
     return replace(request, messages=tuple(message for message in spoken if message.parts), tools=())
 
@@ -115,7 +115,7 @@ def read_form(text: str) -> str | Call | None:
 
 
 def _needed(tool: ToolSpec, files: list[str]) -> dict[str, Any]:
-    """The fields that the tool cannot do without: whatever else there is, the model would invent."""
+    """The required fields of the tool: the model would invent values for any others."""
     fields = tool.schema.get("properties", {})
     needed = {name: _plain(fields[name]) for name in tool.schema.get("required", ()) if name in fields}
     path = tool.traits.path
@@ -153,7 +153,7 @@ def _text(part: Part) -> str:
 
 
 async def _fill_in_form(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-    """A step of the form. Its kind is known only at its end, so it is sent as a whole."""
+    """Make a step with the form. Its kind is known only at its end, so it is sent as a whole."""
     written = ""
     async with chat.stream(request) as stream:
         async for event in stream:

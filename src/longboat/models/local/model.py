@@ -28,7 +28,7 @@ _DEATH_TIMEOUT_S = 0.5
 
 
 class LocalModel:
-    """One model with at most one process. `make_room` is called before that starts."""
+    """One model with at most one process. Calls `make_room` before it starts the process."""
 
     def __init__(
         self, spec: LocalModelSpec, *, logs: Path, make_room: "Callable[[LocalModel], Awaitable[None]]"
@@ -66,7 +66,7 @@ class LocalModel:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is loaded and nobody waits for it."""
+        """Whether it is loaded and no request is waiting for it."""
         return self.pid is not None and not self._streams and not self._starting.locked()
 
     @asynccontextmanager
@@ -134,7 +134,7 @@ class LocalModel:
                     yield Progress(str(report))
         elif not self.spec.is_here:
             raise ModelError(
-                missing(self.spec) or f"{self.spec.path} does not exist any more.",
+                missing(self.spec) or f"{self.spec.path} no longer exists.",
                 title="The local model is missing",
                 code="weights_unavailable",
             )
@@ -152,7 +152,8 @@ class LocalModel:
 
 
 async def _pulled(spec: LocalModelSpec) -> AsyncGenerator[FetchProgress, None]:
-    """Download the demo if it is missing and tell every stage and tenth of it. Others are large: their users decide."""
+    """Download the demo if it is missing, and report every stage and tenth of it. Other models are large, so their
+    users decide."""
     assert spec.known is not None
     if spec.is_here:
         return
@@ -169,7 +170,7 @@ async def _pulled(spec: LocalModelSpec) -> AsyncGenerator[FetchProgress, None]:
 
 
 class LocalModels:
-    """All local models of a server: equal specs share a process. Close it at the end."""
+    """All local models of a server; equal specs share a process. Close it at the end."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -178,13 +179,13 @@ class LocalModels:
         self._making_room = asyncio.Lock()
 
     def get(self, spec: LocalModelSpec) -> LocalModel:
-        """Raises ModelError if the file cannot be used."""
+        """Get the model for a spec. Raises ModelError if its file cannot be used."""
         if spec not in self._models:
             self._models[spec] = LocalModel(spec, logs=self._data_dir / "models", make_room=self._make_room)
         return self._models[spec]
 
     def with_tools(self, spec: LocalModelSpec) -> Model:
-        """The model as turns use it: with tools, in whichever way it can."""
+        """The model as turns use it: with tools, in the way that works for it."""
         if spec not in self._with_tools:
             model = self.get(spec)
             self._with_tools[spec] = model if spec.known is DEMO else self._tool_model(model)
@@ -201,7 +202,7 @@ class LocalModels:
             await model.aclose()
 
     async def _make_room(self, model: LocalModel) -> None:
-        """End idle models, the one that was used longest ago first, until this one fits into the memory."""
+        """End idle models, least recently used first, until this one fits into the memory."""
         async with self._making_room:
             while (available := this_machine().available) is not None and available < model.fit.memory:
                 idle = [each for each in self._models.values() if each is not model and each.is_idle]

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _LOAD_TIMEOUT_S = 120.0
 _LOADED_PER_S = 20_000_000
-"""Bytes that the slowest disk reads in a second."""
+"""Bytes per second that the slowest disk reads."""
 _PROMPT_TIMEOUT_S = 600.0
-"""A full context window takes minutes to read on a slow machine, and it says nothing meanwhile."""
+"""Reading a full context window takes minutes on a slow machine, and the model sends nothing meanwhile."""
 _IDLE_S = 1_800
 _STOP_TIMEOUT_S = 2.0
 

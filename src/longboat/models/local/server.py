@@ -27,7 +27,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float
     repeat_penalty: float
     idle_s: int
-    """After that long without a request the model's memory is given back; the next request loads it again."""
+    """After this many seconds without a request, the model is unloaded; the next request loads it again."""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ def main() -> None:
 def _end_with_parent() -> None:
     while os.read(0, 4096):
         pass
-    # The server's own threads would hold up a normal exit until running requests are done.
+    # The server's own threads would delay a normal exit until running requests are done.
     os._exit(0)
 
 
@@ -67,11 +67,11 @@ def _serve(job: Job):  # type: ignore[no-untyped-def]  # the type is that of an 
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = job.threads
     params.n_parallel = job.slots
     params.n_ctx = job.context_window * job.slots
-    # Who decided about the window has counted the memory already.
+    # The memory was already counted when the window was chosen.
     params.fit_params = False
     # Its default keeps up to 8 GB of old prompts.
     params.cache_ram_mib = job.old_prompts_mib
-    # After each batch it tells how far it has read.
+    # After each batch it reports how far it has read.
     params.n_batch = params.n_ubatch
     params.n_predict = job.max_output_tokens
     params.sleep_idle_seconds = job.idle_s

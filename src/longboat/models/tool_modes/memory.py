@@ -1,7 +1,7 @@
-"""Which models use tools in which way, as found out by using them.
+"""How each model uses tools, as detected while using it.
 
-Owns one file under `<data_dir>/models/`, by address and model. A missing or broken file is treated as nothing found
-out. `longboat models refresh` deletes it, so that a server that was updated is tried again.
+Owns one file under `<data_dir>/models/`, by address and model. A missing or broken file means that nothing is known.
+`longboat models refresh` deletes it, so that Longboat tries an updated server again.
 """
 
 from pathlib import Path
@@ -17,11 +17,11 @@ FILE = "tool_modes.json"
 
 
 class ToolUse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One way in which a model uses tools."""
+    """A way of using tools."""
 
     mode: ToolMode
     openai_schema: bool = True
-    """For steps: the server takes the schema in `response_format`; else in the fields of llama.cpp and Ollama."""
+    """For steps: whether the server takes the schema in `response_format`, or in the fields of llama.cpp and Ollama."""
 
 
 class ToolMemory:

@@ -1,7 +1,7 @@
-"""A model that uses its tools in whichever way works: natively, in steps, or as text.
+"""A model that uses tools in the way that works for it: natively, in steps, or as text.
 
-Owns how that is found out: natively first, and then the next way when the server refuses tools or ignores them, or the
-model prints its calls as text. What works is remembered. Must not know any wire format.
+Owns the detection: native tools first, then the next way if the server refuses or ignores tools, or if the model prints
+its calls as text. It remembers what works. Must not know any wire format.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ STEPS = ToolUse(mode="steps")
 OTHER_STEPS = ToolUse(mode="steps", openai_schema=False)
 TEXT = ToolUse(mode="text")
 WAYS = (NATIVE, STEPS, OTHER_STEPS, TEXT)
-"""In the order in which they are tried."""
+"""In the order to try them."""
 
 _CHARACTERS_PER_TOKEN = 8
-"""No text has more, on average: a server that counts fewer tokens has not read it."""
+"""No text has more on average: a server that counts fewer tokens has not read the text."""
 _ASKS = {
     "native": "calls its tools natively",
     "steps": "asks it for steps in JSON",
@@ -54,7 +54,7 @@ _ASKS = {
 
 
 class _Unfit(Exception):
-    """This way of using tools does not work here. `error` is raised if no other does."""
+    """This way of using tools does not work here. `error` is raised if no other way does."""
 
     def __init__(self, why: str, error: ModelError) -> None:
         super().__init__(why)
@@ -63,10 +63,10 @@ class _Unfit(Exception):
 
 
 class ToolModel:
-    """An adapter whose model need not have native tools."""
+    """An adapter for models that may lack native tools."""
 
     def __init__(self, adapter: Closable, memory: ToolMemory, *, wanted: ToolMode | None = None) -> None:
-        """`wanted`: the way that is configured; None: find it out."""
+        """`wanted` is the configured way; None means to detect it."""
         self.adapter = adapter
         self._memory = memory
         self._wanted = wanted
@@ -124,7 +124,7 @@ class ToolModel:
         raise unfit.error
 
     def _ways(self, request: ModelRequest) -> tuple[ToolUse, ...]:
-        """What to try, one after the other."""
+        """The ways to try, in order."""
         if not request.tools or self._wanted == "native":
             return (self._known or NATIVE,)
         return WAYS[WAYS.index(self._known or NATIVE) :]
@@ -168,7 +168,7 @@ class ToolModel:
     async def _end_native(
         self, request: ModelRequest, held: str, end: Finished, *, said: bool, called: bool
     ) -> list[ModelEvent]:
-        """The last events of an answer. `said`: it had words for people; `called`: it had native calls."""
+        """Yield the last events of an answer. `said`: it had text for people; `called`: it had native calls."""
         if called:
             await self._learn(NATIVE)
             return _step_events(held, (), end)
@@ -179,10 +179,10 @@ class ToolModel:
                 await self._learn(STEPS)
                 return [self._notice(why, STEPS), *_step_events(found.before, found.calls, end)]
             if found.calls or found.broken_at is not None:
-                # Words after a call may be made-up results, or the call an example: in steps the model says which.
+                # Text after a call may be made-up results, or the call an example. In steps the model says which.
                 raise _Unfit(why, self._unreadable())
             if _ignores_tools(request, end.usage):
-                why = f"The server does not tell {self._display_name} of its tools."
+                why = f"The server does not pass the tools to {self._display_name}."
                 raise _Unfit(why, ModelError(why, title="The model cannot use tools", code=TOOLS_REFUSED))
         elif found.calls and not found.after:
             return _step_events(found.before, found.calls, end)
@@ -222,7 +222,7 @@ class ToolModel:
         if step is not None:
             await self._learn(use)
             return step
-        # The server took the schema and did not hold the model to it.
+        # The server accepted the schema but did not enforce it.
         found = find_calls(reader.written, request.tools)
         if not found.calls and use != self._worked:
             raise _Unfit(self._no_schema, self._unreadable())
@@ -258,7 +258,7 @@ class ToolModel:
             raise self._unreadable()
         return _step_events(held[: found.broken_at], (call,), end)
 
-    # What is found out
+    # Detection
 
     async def _learn(self, use: ToolUse) -> None:
         self._worked = use
@@ -266,7 +266,7 @@ class ToolModel:
             return
         self._known = use
         if self._wanted is None:
-            with suppress(OSError):  # then it is found out again
+            with suppress(OSError):  # then Longboat detects it again next time
                 await asyncio.to_thread(self._memory.keep, use)
 
     @property
@@ -275,7 +275,7 @@ class ToolModel:
 
     def _notice(self, why: str, use: ToolUse, *, withdraw: bool = False) -> Notice:
         return Notice(
-            f'{why} Longboat now {_ASKS[use.mode]}. Set "tools" for this model in longboat.json to choose another way.',
+            f'{why} Longboat now {_ASKS[use.mode]}. Set "tools" for this model in longboat.json to change this.',
             withdraw=withdraw,
         )
 
@@ -301,7 +301,7 @@ def _call_events(index: int, call: TextCall) -> Iterator[ModelEvent]:
 
 
 def _ignores_tools(request: ModelRequest, usage: Usage) -> bool:
-    """Whether the server counted far fewer tokens than the tools alone have."""
+    """Whether the server counted far fewer tokens than the tools alone need."""
     said = len(request.system) + sum(len(text_of(message)) for message in request.messages)
     if usage.input_tokens < said // _CHARACTERS_PER_TOKEN:
         return False  # it cannot count

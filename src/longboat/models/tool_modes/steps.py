@@ -3,7 +3,7 @@
     {"thought": "I must see both files.", "calls": [{"tool": "view", "args": {"path": "a.py"}}, …]}
     {"thought": "The bug is found.", "answer": "It is in a.py:3."}
 
-A model that cannot write tool calls by itself can fill in such a form. It thinks before it decides: asked for a call or
+A model that cannot write tool calls can fill in such a form. It thinks before it decides: asked for a call or
 an answer at once, a small model claims to be done. Several calls go into one step, so that reading runs side by side.
 """
 
@@ -48,13 +48,13 @@ _OPENINGS = (re.compile(r'\s*\{\s*"thought"\s*:\s*"'), re.compile(r'"\s*,\s*"ans
 _STRING = re.compile(
     r'(?:[^"\\]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\[^u])*', re.DOTALL
 )
-"""As much of a JSON string as can be read before its end is there: half an escape waits for the other."""
+"""As much of an unfinished JSON string as can be read; half an escape waits for the rest."""
 _CALL = re.compile(r'\{\s*"tool"\s*:\s*"([^"\\]+)"\s*,\s*"args"\s*:\s*')
 _decoder = json.JSONDecoder(strict=False)
 
 
 def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
-    """The step as a form. `openai_schema`: the server takes the schema as OpenAI's does."""
+    """Turn the step into a form. `openai_schema`: the server takes the schema like OpenAI's."""
     return replace(
         request,
         system=f"{request.system}\n\n{FORM.replace('EXAMPLE', _example(request.tools))}{describe_tools(request.tools)}",
@@ -66,7 +66,7 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
 
 
 def _example(tools: Sequence[ToolSpec]) -> str:
-    """A call that does no harm: small models copy it."""
+    """A harmless call as an example: small models copy it."""
     for tool in tools:
         if tool.traits.effect is Effect.READS and not tool.schema.get("required"):
             return json.dumps({"tool": tool.name, "args": {}})
@@ -96,7 +96,7 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
 
 
 def _repeated_tools(messages: Sequence[Message]) -> set[str]:
-    """The tools of a step that was just made twice in a row: held to the others, a small model gets out of its loop."""
+    """The tools of a step made twice in a row. Without them, a small model gets out of its loop."""
     made = [
         [(call.name, call.input) for call in calls_of(message)]
         for message in messages[-4:]
@@ -130,14 +130,14 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a step answers after what was read while it came, and the calls that it makes."""
+    """The rest of a step: the answer text that was not streamed, and the calls."""
 
     answer: str = ""
     calls: tuple[TextCall, ...] = ()
 
 
 class StepReader:
-    """Feed it a step as it streams; it returns what can be read of the thought and of the answer."""
+    """Feed it a step as it streams; it returns the readable text of the thought and of the answer."""
 
     def __init__(self) -> None:
         self._written = ""
@@ -151,7 +151,7 @@ class StepReader:
         return self._written
 
     def feed(self, text: str) -> tuple[str, str]:
-        """More of the thought, and more of the answer."""
+        """Return more of the thought, and more of the answer."""
         self._written += text
         before = tuple(map(len, self._read))
         while self._advance():
@@ -160,7 +160,7 @@ class StepReader:
         return thought[before[0] :], answer[before[1] :]
 
     def _advance(self) -> bool:
-        """Read on to the end of what is there; whether another string begins after it."""
+        """Read to the end of the available text; return whether another string begins after it."""
         if self._inside is not None:
             found = _STRING.match(self._written, self._at)
             self._read[self._inside] += _decoded(found[0]) if found is not None else ""
@@ -173,7 +173,7 @@ class StepReader:
         return True
 
     def finish(self) -> Step | None:
-        """The rest of the step; None if the model was not held to the form."""
+        """Return the rest of the step; None if the server did not enforce the form."""
         try:
             value, _ = _decoder.raw_decode(self._written, self._written.find("{"))
         except (ValueError, RecursionError):
@@ -189,12 +189,12 @@ class StepReader:
                 return None
 
     def _cut_off(self) -> Step | None:
-        """What came before the output limit: whole calls, and the last one as far as it goes."""
+        """Return what came before the output limit: the complete calls, and the beginning of the last one."""
         calls: list[TextCall] = []
         end = 0
         for head in _CALL.finditer(self._written):
             if head.start() < end:
-                continue  # inside the arguments of the one before
+                continue  # inside the arguments of the previous call
             try:
                 arguments, end = _decoder.raw_decode(self._written, head.end())
                 calls.append(TextCall(name=head[1], arguments=json.dumps(arguments)))
@@ -208,7 +208,7 @@ def _decoded(text: str) -> str:
     try:
         return str(_decoder.decode(f'"{text}"'))
     except ValueError:
-        return ""  # an escape that JSON does not have
+        return ""  # not a valid JSON escape
 
 
 def _read_call(value: Any) -> TextCall | None:

@@ -1,7 +1,7 @@
-"""Tool calls in text: how a model is asked to write them, and how those are read that it writes anyway. Pure.
+"""Tool calls in text: how to ask a model to write them, and how to parse calls that it writes anyway. Pure.
 
-Models print calls as text where their server does not recognize them, or was never told of the tools. Read are the
-forms that models were trained on: `<tool_call>{…}</tool_call>`, `<function=NAME>…</function>`, and JSON with a name and
+Models print calls as text if their server does not recognize them, or never passed the tools on. This parses the forms
+that models were trained on: `<tool_call>{…}</tool_call>`, `<function=NAME>…</function>`, and JSON with a name and
 arguments, fenced or at the beginning of a line.
 """
 
@@ -44,8 +44,8 @@ _HALF_FENCE = re.compile(r"[ \t]*`{1,3}[\w-]{0,20}")
 _FUNCTION = re.compile(r"<function=([\w.:-]+)>\s*(.*?)\s*(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
 _LEFT = re.compile(r"(?:\s|</?tool_call>|</?tools>|</function_call>|</function>|<\|[\w/]+\|>|```|,|\])*")
-"""What may stand between and after calls without being said to anyone."""
-_decoder = json.JSONDecoder(strict=False)  # many models leave line ends in strings as they are
+"""What may stand between and after calls without being text for people."""
+_decoder = json.JSONDecoder(strict=False)  # many models do not escape line breaks in strings
 
 
 def as_text(request: ModelRequest) -> ModelRequest:
@@ -66,19 +66,19 @@ def write_calls(message: Message) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """An answer, taken apart."""
+    """A parsed answer."""
 
     before: str
-    """What is said before the first call; without calls, everything."""
+    """The text before the first call; without calls, all of it."""
     calls: tuple[TextCall, ...] = ()
     after: str = ""
-    """What is said after the calls: often results that the model made up."""
+    """The text after the calls: often results that the model made up."""
     broken_at: int | None = None
-    """Where something begins that was meant as a call and cannot be read, if there are no calls."""
+    """Where a call begins that cannot be parsed, if there are no other calls."""
 
     @property
     def is_broken_call(self) -> bool:
-        """The answer is nothing but such a thing."""
+        """Whether the answer is nothing but such a call."""
         return self.broken_at is not None and not self.before[: self.broken_at].strip()
 
 
@@ -102,7 +102,8 @@ def find_calls(text: str, tools: Iterable[ToolSpec]) -> Found:
 
 
 def _read_calls(text: str, place: re.Match[str], known: Mapping[str, ToolSpec]) -> tuple[list[TextCall], int]:
-    """The calls at this place and where they end. Several may follow each other within one tag or fence."""
+    """Parse the calls at this place; return them and where they end. Several may follow each other within one tag or
+    fence."""
     calls: list[TextCall] = []
     at = end = place.start() if place["tag"] == "<function=" else _left(text, place.end())
     while True:
@@ -119,7 +120,7 @@ def _left(text: str, at: int) -> int:
 
 
 def _read_json(text: str, at: int) -> tuple[list[TextCall], int]:
-    """The calls in the JSON value at this place, and where it ends."""
+    """Parse the calls in the JSON value at this place; return them and where it ends."""
     try:
         value, end = _decoder.raw_decode(text, at)
     except (ValueError, RecursionError):
@@ -139,7 +140,7 @@ def _calls_in(value: Any) -> Iterator[TextCall]:
         case {**fields}:
             name = next((named for key in _NAMES if isinstance(named := fields.get(key), str)), None)
             arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
-            # A thing with further fields is not a call: a package.json has a name, too.
+            # An object with other fields is not a call: a package.json has a name too.
             alone = fields.keys() <= {*_NAMES, *_ARGUMENTS, *_BESIDE}
             if name is not None and alone and (written := _written(arguments)) is not None:
                 yield TextCall(name=name, arguments=written)
@@ -160,7 +161,7 @@ def _written(arguments: Any) -> str | None:
 
 
 def _read_function(text: str, at: int, known: Mapping[str, ToolSpec]) -> tuple[list[TextCall], int]:
-    """`<function=NAME>` with a JSON object in it, or with parameters in tags of their own."""
+    """Parse `<function=NAME>` with a JSON object inside, or with parameters in their own tags."""
     found = _FUNCTION.match(text, at)
     if found is None:
         return [], at
@@ -172,7 +173,7 @@ def _read_function(text: str, at: int, known: Mapping[str, ToolSpec]) -> tuple[l
 
 
 def _typed(value: str, field: Mapping[str, Any]) -> Any:
-    """A parameter is text, unless its field wants something else."""
+    """A parameter is text, unless its field requires another type."""
     if field.get("type", "string") == "string":
         return value
     try:
@@ -182,8 +183,8 @@ def _typed(value: str, field: Mapping[str, Any]) -> Any:
 
 
 def _looks_like_call(text: str, place: re.Match[str], known: Mapping[str, ToolSpec]) -> bool:
-    """Whether something that cannot be read was meant as a call: a tag at the beginning of a line, which nobody writes
-    by chance, or JSON that begins with the name of a tool."""
+    """Whether text that cannot be parsed was meant as a call: a tag at the beginning of a line, which no one writes by
+    accident, or JSON that begins with the name of a tool."""
     if place["tag"]:
         return _ends_line(text[: place.start()], before=True)
     names = "|".join(re.escape(name) for name in known)
@@ -192,7 +193,7 @@ def _looks_like_call(text: str, place: re.Match[str], known: Mapping[str, ToolSp
 
 
 def salvage_call(text: str, tools: Iterable[ToolSpec]) -> TextCall | None:
-    """A call whose arguments cannot be read, as they are: its result tells the model why."""
+    """Keep a call whose arguments cannot be parsed: its result tells the model why."""
     names = "|".join(re.escape(tool.name) for tool in tools)
     head = rf'"(?:{"|".join(_NAMES)})"\s*:\s*"({names})"\s*,\s*"(?:{"|".join(_ARGUMENTS)})"\s*:\s*(.*)'
     found = re.search(head, text, re.DOTALL)
@@ -200,7 +201,7 @@ def salvage_call(text: str, tools: Iterable[ToolSpec]) -> TextCall | None:
 
 
 class CallWatch:
-    """Feed it an answer as it streams: it returns what can be shown, and holds back what may become a call."""
+    """Feed it an answer as it streams: it returns text to show, and holds back what may become a call."""
 
     def __init__(self) -> None:
         self._held = ""
@@ -215,12 +216,12 @@ class CallWatch:
         return self._release()
 
     def finish(self) -> str:
-        """What was held back."""
+        """Return the text held back."""
         held, self._held = self._held, ""
         return held
 
     def _release(self) -> str:
-        """Show all up to where a call may begin."""
+        """Show everything up to where a call may begin."""
         at = 0
         while (opener := _OPENERS.search(self._held, at)) is not None:
             start = opener.start()
@@ -241,7 +242,7 @@ def _ends_line(text: str, *, before: bool) -> bool:
 
 
 def _may_be_call(text: str, *, line_start: bool) -> bool:
-    """Whether a text that begins so is a call, or may still become one."""
+    """Whether text that begins like this is a call, or may still become one."""
     if any(text.startswith(tag) or tag.startswith(text) for tag in _TAGS):
         return True
     if not line_start:

@@ -11,19 +11,19 @@ from longboat.core.tool import ToolSpec
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
 Write = Callable[[Message], str]
-"""What the model would have written: its message with thoughts, words and calls as text; empty if there is nothing."""
+"""Writes a message as the model would have: thoughts, text and calls; empty if there is nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextCall:
-    """A tool call that was read from text. `arguments` is JSON, unless the call was cut off."""
+    """A tool call parsed from text. `arguments` is JSON, unless the call was cut off."""
 
     name: str
     arguments: str
 
 
 def spoken(messages: Iterable[Message], write: Write) -> tuple[Message, ...]:
-    """The transcript as text alone. Results of calls become user messages; their images stay images."""
+    """Turn the transcript into text. Results of calls become user messages; their images stay images."""
     found = (_spoken(message, write) for message in messages)
     return tuple(message for message in found if message.parts)
 
@@ -49,7 +49,7 @@ def _result(number: int, result: ToolResultPart) -> Iterator[Part]:
 
 
 def arguments_of(call: ToolCallPart) -> msgspec.Raw:
-    """The input of a call on record; what a cancel cut off is no object any more."""
+    """Return the input of a recorded call. If a cancel cut it off, it is not a JSON object."""
     return msgspec.Raw(call.input.encode() if is_object(call.input) else b"{}")
 
 

@@ -19,9 +19,9 @@ from longboat.permissions.shell.syntax import names
 
 
 class Danger(StrEnum):
-    """The worst first: of several, the first is the one that is told."""
+    """Worst first: if several apply, the first one is shown."""
 
-    UNSEEN = "It runs code that nobody can see in advance."
+    UNSEEN = "It runs code that you cannot see in advance."
     ADMINISTRATOR = "It runs as another user, such as root."
     SYSTEM = "It can damage the whole machine."
     GUARDED = "It could change files that control what is allowed to run."

@@ -1,4 +1,4 @@
-"""The guarded files that a shell command may change: those its words name, those it implies, and those nobody can rule
+"""The guarded files that a shell command may change: those its words name, those it implies, and those no one can rule
 out because only the run tells where it writes.
 
 Owns that question. Must not know what is allowed beyond rules that name a guarded file, nor look at the disk.

@@ -38,7 +38,7 @@ _BY_TOPIC = frozenset({"apt", "brew", "gh", "git", "make", "systemctl"})
 _RUN_NEXT = frozenset({"dlx", "exec", "run", "shell", "tool", "x"})
 
 MAX_TEXT = 1_000
-"""Longer rules are not offered: nobody would read them."""
+"""Longer rules are not offered, because no one would read them."""
 
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_:./@-]*")
 

@@ -96,7 +96,7 @@ def options_of_git(command: Command) -> range:
 
 
 def unexpected_option(command: Command) -> int | None:
-    """Where the first option stands that writes or runs, of a program that nobody would expect to."""
+    """The position of the first option that writes or runs something, in a program that is not expected to."""
     name = plain_name(command.words[0])
     options = [table[name] for table in (_RUNNING_OPTIONS, _WRITING_OPTIONS) if name in table]
     words = enumerate(command.words)

@@ -17,7 +17,7 @@ from longboat.permissions.shell.syntax import Span
 from longboat.wire.asks import CommandPart, CommandPartKind
 
 MAX_PARTS = 30
-"""Nobody reads more."""
+"""No one reads more."""
 MAX_TEXT = 200
 
 

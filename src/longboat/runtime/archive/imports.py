@@ -149,7 +149,7 @@ def _copy(origin: Transcript, session: Session, run_of: defaultdict[str, str]) -
 
 
 def _run(store: Store, session: Session, run: Run, run_of: defaultdict[str, str]) -> Write:
-    # What was exported by itself, without its sender, is nobody's sub-agent any more.
+    # What was exported by itself, without its sender, is no one's sub-agent any more.
     sender = run.parent_run_id if session.parent_id is not None else None
     new = msgspec.structs.replace(
         run,

@@ -11,7 +11,7 @@ MAX_DIFF = 200_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetChange:
-    """Consecutive changes of one file: nobody else changed it in between."""
+    """Consecutive changes of one file: no one else changed it in between."""
 
     path: str
     before: bytes | None
@@ -24,7 +24,7 @@ Changes = Iterable[tuple[str, bytes | None, bytes | None]]
 
 def stretches_by_path(changes: Changes) -> dict[str, list[NetChange]]:
     """The changes of each file drawn together, in the order of the files' first change. A file with more than one
-    stretch was changed by somebody else in between."""
+    stretch was changed by someone else in between."""
     files: dict[str, list[NetChange]] = {}
     for path, before, after in changes:
         stretches = files.setdefault(path, [])

@@ -69,7 +69,7 @@ class SessionActor:
 
     @property
     def engaged(self) -> bool:
-        """Something is unfinished, or being decided."""
+        """Whether anything is unfinished or being decided."""
         return bool(self.live.state.seqs) or self._mailbox.working
 
     # Commands
@@ -78,7 +78,7 @@ class SessionActor:
         return await self._loop.update(request)
 
     def interrupt(self) -> None:
-        """The server cannot wait any longer (B5)."""
+        """Interrupt the turn: the server cannot wait any longer (B5)."""
         if self._loop.turn is not None:
             self._loop.turn.stop(Stop.INTERRUPT)
 
@@ -94,7 +94,7 @@ class SessionActor:
         )
 
     async def cancel_run(self, run_id: str, by: str | None = None) -> Run | None:
-        """The run after the cancel; None if it is not among the unfinished."""
+        """Cancel a run and return it; None if it is not unfinished."""
         return await self._mailbox.do(lambda: self._cancel_run(run_id, by))
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run | None:
@@ -113,16 +113,16 @@ class SessionActor:
         return await self._mailbox.do(lambda: self._redo_revert(revert_id, client_id))
 
     def leave(self) -> None:
-        """Asked for at once, so that no end of a turn comes before it."""
+        """Leave. Requested at once, so that no turn ends before it."""
         self._mailbox.post(lambda: self._loop.apply(Leave()))
 
     async def restore(self, records: Sequence[RunRecord], *, resume: bool) -> None:
-        """Take up after a crash or a restart what the store has (B6)."""
-        await self._services.asks.load()  # each time: what was taken back by a try that failed is still asked
+        """Restore the unfinished runs from the store after a crash or a restart (B6)."""
+        await self._services.asks.load()  # each time: asks that a failed attempt withdrew are still pending
         await self._mailbox.do(lambda: self._restore(records, resume))
 
     async def delete(self, first: Callable[[], Awaitable[None]]) -> None:
-        """Cancel all runs, wait for their ends, do what must come first, then delete the session."""
+        """Cancel all runs, wait until they have ended, run the caller's cleanup, then delete the session."""
         self._deleting = True
         try:
             await self.cancel()
@@ -140,7 +140,7 @@ class SessionActor:
             raise SessionClosing(self.live.row.id)
         if record.run.run_id in self.live.records:
             raise UniqueViolated(f"run {record.run.run_id} is known")
-        # Handed out here, where nothing can come between: in a session, order of accept is order of seq.
+        # Taken here, where nothing can come between: within a session, prompts are accepted in the order of seq.
         run = msgspec.structs.replace(record.run, seq=self._services.store.next_seq())
         command = Accept(run_id=run.run_id, seq=run.seq, delivery=run.delivery)
         await self._loop.apply(command, records=[replace(record, run=run)])
@@ -170,7 +170,7 @@ class SessionActor:
         except StoreUnavailable:
             raise
         except Exception:
-            # A defect of ours. Nobody may wait without end for a run that cannot start (E1).
+            # A bug of ours. No client may wait forever for a run that cannot start (E1).
             logger.exception("a run could not be started", extra={"run_id": run_id})
             await self._loop.apply(FailRun(run_id=run_id))
 
@@ -207,15 +207,15 @@ class SessionActor:
         return self.live.run(run_id)
 
     async def _restore(self, records: Sequence[RunRecord], resume: bool) -> None:
-        # A person's command was cut off, and may have had effects: it is not made again.
+        # A person's command was cut off and may have had effects, so we do not repeat it.
         resume = resume and not any(r.options.shell is not None for r in records if r.run.state is RunState.ACTIVE)
         command = Restore(runs=tuple(view_of(record) for record in records), resume=resume)
-        # A look ahead at the decision: the transcript is mended for what becomes of the run that was active.
+        # Looks ahead at the decision: how to repair the transcript depends on what becomes of the active run.
         _, effects = decide(self.live.state, command)
         active = next((record.run for record in records if record.run.state is RunState.ACTIVE), None)
         ending = NO_TURN
         if active is not None:
-            # All up to a summary is whole, and the summary itself is no answer.
+            # Everything before a summary is complete, and the summary itself is not an answer.
             messages = await self._services.store.reads.messages(self.live.row.id, after=self.live.summary_seq)
             ending = repair_transcript(messages, active, effects, self.live.next_message_seq, asks=self._services.asks)
         await self._loop.apply(command, records=records, ending=ending)

@@ -64,11 +64,11 @@ class Mailbox:
         self.working = False
 
     def __len__(self) -> int:
-        """How many wait, besides the one that is being handled."""
+        """How many commands wait, not counting the one in progress."""
         return len(self._waiting)
 
     async def do(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do this after everything that was asked before. Shielded: it is completed even if the caller is canceled."""
+        """Run this after everything requested before it. Shielded: it completes even if the caller is canceled."""
         return await asyncio.shield(self.post(work))
 
     def post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
@@ -103,14 +103,14 @@ class Mailbox:
 
 
 def _turn_away(future: "asyncio.Future[Any]") -> None:
-    """The workspace ends with the server: release everybody who waits for what will not be done."""
+    """The workspace ends with the server: release all callers whose commands will not run."""
     if not future.done():
         future.set_exception(ServerLeaving())
 
 
 def _is_start(effects: tuple[Effect, ...]) -> bool:
-    """Whether runs start, and nothing else is decided. That need not wait for the disk: after a power cut such a run is
-    accepted as before and starts once more, and what its tools do is on disk before they do it."""
+    """Whether the effects only start runs. Such a unit need not wait for the disk: after a power cut the run is still
+    accepted and starts once more, and its tool calls are on disk before they are made."""
     return bool(effects) and all(isinstance(effect, RunStarted) for effect in effects)
 
 
@@ -126,7 +126,7 @@ class _Cancel:
 
 
 class CommandLoop:
-    """Also what the session's turns may ask of it (longboat.runtime.protocols.TurnOwner)."""
+    """Also provides what the session's turns may ask for (longboat.runtime.protocols.TurnOwner)."""
 
     def __init__(self, services: WorkspaceServices, live: LiveSession) -> None:
         self.live = live
@@ -155,7 +155,7 @@ class CommandLoop:
         self.live.summary_seq = seq
 
     async def drain_step(self, run_id: str) -> None:
-        """A turn outlives a store that fails for a while."""
+        """Fold the steering prompts. Retries, because a turn survives a store that fails for a while."""
         step = DrainStep(run_id=run_id)
         if not self._changes_nothing(step):
             await retry_store(lambda: self.mailbox.do(lambda: self.apply(step)))
@@ -166,7 +166,7 @@ class CommandLoop:
             await self.mailbox.do(lambda: self.apply(step))
 
     def _changes_nothing(self, step: DrainStep | SendStep) -> bool:
-        """Nobody else asks for anything and the step changes nothing: most steps need not wait for the mailbox."""
+        """Whether no other command waits and the step changes nothing. Most steps need not wait for the mailbox."""
         idle = not self.mailbox.working and not self.live.has_unsaved_usage
         return idle and decide(self.live.state, step) == (self.live.state, ())
 
@@ -174,21 +174,21 @@ class CommandLoop:
         return self.live.next_message_seq()
 
     def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None = None) -> None:
-        """Written with the next decision, so that all events of a session have one order."""
+        """Write the usage with the next decision, so that all events of a session have one order."""
         self.live.add_usage(run_id, model, usage, context=context)
 
     def add_call(self, run_id: str, result: ToolResultPart) -> None:
         self.live.add_call(run_id, result)
 
     async def settle_usage(self) -> None:
-        """What was used goes to disk now: nothing else may be decided for long."""
+        """Write the usage now: the next decision may be far away."""
         await self.mailbox.do(self._settle_usage)
 
     async def update(self, request: UpdateSession) -> Session:
         return await self.mailbox.do(lambda: self._update(request))
 
     async def rename(self, title: str, *, only_from: str | None = None) -> Session:
-        """`only_from`: leave the title alone if somebody changed it meanwhile."""
+        """Change the title. With `only_from`, keep the title if someone has changed it meanwhile."""
         return await self.mailbox.do(lambda: self._update(UpdateSession(title=title), only_from))
 
     # One command: decide, commit, act
@@ -202,8 +202,8 @@ class CommandLoop:
         prompt: str | None = None,
         by: str | None = None,
     ) -> None:
-        """Decide and commit a command, then act on it. Cancels that could not be written go first: their place in the
-        order of decisions is that of their request (L15)."""
+        """Decide and commit a command, then act on it. Cancels that could not be written come first: their place in the
+        order of decisions is the time of their request (L15)."""
         after, effects = decide(self.live.state, command)
         if effects and self._unsaved:
             await self._save_cancels()
@@ -230,14 +230,15 @@ class CommandLoop:
         self._go_on()
 
     def _go_on(self) -> None:
-        """After a decision: finish what a cancel covers, and wake those who wait for a state of the session."""
+        """After a decision: finish the runs that a cancel covers, and wake those who wait for a state of the
+        session."""
         if self.live.state.covered and not self._finishing:
             self._finishing = True
             self._finish_next_batch()
         self.live.wake_waiters()
 
     async def _commit(self, builder: UnitBuilder, effects: tuple[Effect, ...], after: SessionState) -> Session:
-        """Write the builder with what was used since; returns the session as it is then."""
+        """Write the unit with the usage since the last one, and return the resulting session."""
         used, self.live.used = self.live.used, NOTHING
         try:
             busy = self.live.state.busy, after.busy
@@ -253,7 +254,7 @@ class CommandLoop:
         self.live.row = session
         if retitled:
             first = builder.record(next(iter(builder.prompts)))
-            if first.options.shell is None:  # no model has a part in a person's command
+            if first.options.shell is None:  # a person's command involves no model
                 title = write_title(self._services, self, session.title, first.run)
                 self._services.tasks.spawn(title, name=f"title {session.id}")
 
@@ -285,7 +286,7 @@ class CommandLoop:
         self.mailbox.post(self._finish_batch)
 
     async def _finish_batch(self) -> None:
-        """Finish some of the runs that a cancel covers; whatever else was asked of the session goes before the rest."""
+        """Finish some of the runs that a cancel covers. Other commands to the session come before the rest."""
         command = FinishCovered()
         covered = [self.live.records[view.run_id] for view in self.live.state.covered[: command.at_once]]
         try:
@@ -302,7 +303,7 @@ class CommandLoop:
             self._finish_next_batch()
 
     async def cancel(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
-        """If the cancel cannot be written, what it covers is stopped all the same, and it is written later (L15)."""
+        """Cancel. If the store cannot write the cancel, stop what it covers anyway and write it later (L15)."""
         try:
             await self.apply(command, by=by)
         except StoreUnavailable as error:
@@ -351,7 +352,7 @@ class CommandLoop:
     # The turn
 
     async def _drive(self, turn: Turn) -> None:
-        """See a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
+        """Run a turn to its end. Only the turn's own task is ever canceled; this one reports what happened (T4)."""
         outcome, ending = await turn.unwind()
         self._services.traces.end_run(turn.run_id, outcome, ending.code)
         while True:
@@ -359,8 +360,8 @@ class CommandLoop:
                 await self._end(turn.run_id, outcome, ending)
                 break
             except Exception:
-                # A defect of ours in what goes with the end, and the end matters more (E1): first without the turn's
-                # last words, then without taking back what it asked, then without the runs that it would start.
+                # A bug of ours in what goes with the end, and the end matters more (E1): first try without the turn's
+                # last output, then without withdrawing its asks, then without the runs that it would start.
                 logger.exception("the end of a turn was refused", extra={"run_id": turn.run_id})
                 if ending.writes or ending.entries:
                     ending, self.live.used = replace(ending, writes=(), entries=()), NOTHING
@@ -375,7 +376,7 @@ class CommandLoop:
             self.turn = None  # an idle session keeps no transcript in memory
 
     async def _end(self, run_id: str, outcome: Outcome, ending: Ending) -> None:
-        """While the store fails the run stays active, and health says why (E2)."""
+        """End the run. While the store fails, the run stays active, and health says why (E2)."""
         command = EndTurn(run_id=run_id, outcome=outcome)
         await retry_store(lambda: self.mailbox.do(lambda: self.apply(command, ending=ending)))
 
@@ -389,7 +390,9 @@ class CommandLoop:
         if only_from is not None and self.live.row.title != only_from:
             return self.live.session
         wanted = {name: value for name, value in msgspec.structs.asdict(request).items() if value is not None}
-        session = msgspec.structs.replace(self.live.row, **wanted)  # no use of it: what was used last stays first
+        session = msgspec.structs.replace(
+            self.live.row, **wanted
+        )  # not a use of the session: its place in the list stays the same
         builder = UnitBuilder(session, self.live.records, self.live.state, self.next_message_seq)
         builder.add(retitle_session(session))
         builder.add(mark_session(session))

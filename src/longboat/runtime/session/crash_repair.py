@@ -30,9 +30,8 @@ def repair_transcript(
     *,
     asks: Asks,
 ) -> Ending:
-    """Close the messages of `run` if the effects end it, and take back what it asked; else it is resumed, and its half
-    answer is withdrawn. Calls that somebody has yet to allow or answer have done nothing: a resumed run makes them.
-    """
+    """If the effects end `run`, close its messages and withdraw its asks. Otherwise the run resumes: withdraw its
+    partial answer. Calls that still wait for an answer have done nothing, so a resumed run makes them again."""
     outcome = next((e.outcome for e in effects if isinstance(e, RunFinished) and e.run_id == run.run_id), None)
     waiting = asks.calls(run.run_id)
     own: Sequence[Message] = [m for m in messages if m.run_id == run.run_id and m.role is not Role.USER]
@@ -42,7 +41,7 @@ def repair_transcript(
 
     if outcome is None:
         return _ready_to_resume(own, run, fresh, waiting)
-    # Half a summary is nobody's answer.
+    # A partial summary is not an answer.
     own, writes, told = _without_half(own) if own and own[-1].summary else (own, [], [])
     _, finish = outcome_of_stop(Stop.CANCEL if outcome is Outcome.CANCELED else Stop.INTERRUPT)
     if outcome is Outcome.CANCELED and run.canceled_by is not None:
@@ -62,14 +61,14 @@ def repair_transcript(
 
 
 def view_of(record: RunRecord) -> RunView:
-    """A run as the core gets it after a start."""
+    """Make the core's view of a run after a start."""
     orphan = record.run.parent_run_id is not None
     waiting = record.run.state is RunState.QUEUED and not record.run.cancel_requested
     return RunView(
         run_id=record.run.run_id,
         seq=record.run.seq,
         delivery=record.run.delivery,
-        # A sub-agent's run is nobody's any more: the call that waited for it is gone.
+        # No one waits for a sub-agent's run any more: the call that started it is gone.
         state=RunState.ACCEPTED if orphan and waiting else record.run.state,
         cancel_requested=record.run.cancel_requested or orphan,
         # Whether its step was sent is not on disk: better too late than a prompt the model may have seen.
@@ -98,7 +97,7 @@ def _entries(run: Run, told: Sequence[tuple[Change, Message]]) -> list[Entry]:
 
 
 def _without_half(own: Sequence[Message]) -> tuple[Sequence[Message], list[Write], list[tuple[Change, Message]]]:
-    """The messages without an answer that broke off, and what withdraws it."""
+    """Return the messages without a partial answer, and what withdraws it."""
     if not own or own[-1].role is not Role.ASSISTANT or own[-1].finished_at is not None:
         return own, [], []
     half = own[-1]

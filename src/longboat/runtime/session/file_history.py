@@ -20,7 +20,7 @@ from longboat.wire.ids import new_id
 from longboat.wire.workshop import FileChange
 
 MAX_COMPARED = 4_000_000
-"""The largest product of old and new lines for which they are compared: difflib's time grows with it. Beyond, they are
+"""The largest product of old and new lines to compare, because difflib's time grows with it. Beyond that, lines are
 only counted."""
 
 
@@ -44,10 +44,8 @@ class FileHistory:
             raise ToolError(f"{self.shown(path)} has changed since it was read. View it again.")
 
     async def expect_change(self, record: RunRecord, path: Path, before: bytes | None, after: bytes | None) -> str:
-        """On disk before the file is touched. Returns the key under which it is made or forgotten.
-
-        What a sub-agent changes is a change of the turn that sent it: undo takes it back with that.
-        """
+        """Record a change on disk before the file is touched, and return its key. A sub-agent's change belongs to the
+        turn that started it, and undo reverts it with that turn."""
         session_id, run_id = _owner(record)
         key = new_id()
         change = FileChangeRecord(
@@ -66,7 +64,7 @@ class FileHistory:
     async def note_change(
         self, record: RunRecord, key: str, path: Path, before: bytes | None, after: bytes | None
     ) -> None:
-        """Announce the change, in one transaction with its record, before the model learns that it was made."""
+        """Record that the change was made and announce it, in one transaction, before the model learns of it."""
         session_id, run_id = _owner(record)
         change, event = await asyncio.to_thread(self.event, session_id, run_id, path, before, after)
         entry = Entry.of(change, event, session_id=session_id)
@@ -75,7 +73,8 @@ class FileHistory:
         await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes, entries=[entry]))
 
     async def note_revert(self, change: FileChangeRecord) -> FileChange:
-        """A person's change was made. The session has not read the file as it is now: an edit needs a fresh look."""
+        """Record that a person's change was made. The session has not read the file as it is now, so the next edit
+        needs a fresh read."""
         assert change.pending is not None, "it was expected first"
         path = Path(change.path)
         kind, event = await asyncio.to_thread(
@@ -90,7 +89,7 @@ class FileHistory:
     def event(
         self, session_id: str, run_id: str, path: Path, before: bytes | None, after: bytes | None
     ) -> tuple[Change, FileChange]:
-        """Counts lines: call it off the loop."""
+        """Make the event of a change. Counts lines: call it off the event loop."""
         change = Change.CREATED if before is None else Change.DELETED if after is None else Change.UPDATED
         additions, deletions = _counts(before or b"", after or b"")
         event = FileChange(
@@ -99,7 +98,7 @@ class FileHistory:
         return change, event
 
     def shown(self, path: Path) -> str:
-        """The path as people and models know it: relative to the workspace if it is below it."""
+        """Return the path for people and models: relative to the workspace if it is inside."""
         return str(path.relative_to(self.directory)) if path.is_relative_to(self.directory) else str(path)
 
 
@@ -118,7 +117,7 @@ def _owner(record: RunRecord) -> tuple[str, str]:
 
 
 def _counts(before: bytes, after: bytes) -> tuple[int, int]:
-    """Lines added and removed. Of a large rewrite, lines that only moved count as neither."""
+    """Count added and removed lines. In a large rewrite, lines that only moved count as neither."""
     old, new = before.splitlines(), after.splitlines()
     while old and new and old[-1] == new[-1]:
         old.pop(), new.pop()

@@ -1,6 +1,6 @@
 """A session in memory: its row, its state, its unfinished runs, and what the store does not have yet.
 
-Owns what others may look at. Changed by `CommandLoop` alone, after each commit. Must not decide or write anything.
+Owns what others may read. Only `CommandLoop` changes it, after each commit. Must not decide or write anything.
 """
 
 import asyncio
@@ -87,12 +87,13 @@ class LiveSession:
         return self.used.usage != Usage()
 
     def run(self, run_id: str) -> Run | None:
-        """An unfinished run, with its present place in the queue."""
+        """Return an unfinished run with its current position in the queue."""
         record = self.records.get(run_id)
         return self.with_position(record.run) if record is not None else None
 
     def with_position(self, run: Run) -> Run:
-        """A run of this session with its present place in the queue; one that a cancel has taken out of it says so."""
+        """Return a run of this session with its current position in the queue. If a cancel has removed it from the
+        queue, the run says so."""
         view = self.state.find(run.run_id)
         if view is not None and is_covered(view):
             run = self.as_canceled(run)
@@ -103,7 +104,7 @@ class LiveSession:
         return msgspec.structs.replace(run, cancel_requested=True, canceled_by=by)
 
     def queued(self) -> list[Run]:
-        """The runs that wait, first one first."""
+        """The waiting runs, in order."""
         state = self.state
         return [
             msgspec.structs.replace(
@@ -114,7 +115,7 @@ class LiveSession:
         ]
 
     def check_exists(self) -> None:
-        """Somebody may have come with a session that another client has deleted since."""
+        """Raise if another client has deleted the session in the meantime."""
         if self.is_deleted:
             raise SessionNotFound(self.row.id)
 
@@ -133,7 +134,7 @@ class LiveSession:
     # Committed states
 
     def advance(self, state: SessionState, changed: Mapping[str, RunRecord]) -> None:
-        """A decision is committed: this is the state from now on."""
+        """Adopt a committed decision as the current state."""
         self.state = state
         self.records |= changed
 
@@ -143,7 +144,7 @@ class LiveSession:
             self._changed = None
 
     async def wait_until(self, holds: Callable[[SessionState], bool]) -> None:
-        """Wait until a committed state of the session fulfills the condition."""
+        """Wait until a committed state of the session meets the condition."""
         while not holds(self.state):
             if self._changed is None:
                 self._changed = asyncio.get_running_loop().create_future()

@@ -1,8 +1,8 @@
-"""The changes of a session as they stand now, file by file, and what a person undoes of them and redoes.
+"""The current changes of a session, file by file, and what a person undoes and redoes in them.
 
-Owns the comparison of the recorded changes with the files, and the notes that tell the model what was undone and
-redone. Both are changes like any other: recorded before they are made, and nothing is taken out of the transcript. Must
-not be asked to undo or redo anything while the session is busy.
+Owns the comparison of recorded changes with the files, and the notes that tell the model about undo and redo. Both are
+changes like any other: recorded before they are made, and nothing leaves the transcript. Must not undo or redo anything
+while the session is busy.
 """
 
 import asyncio
@@ -44,11 +44,11 @@ MAX_FILES = 2_000
 MAX_DIFF = 200_000
 """Characters of one file's diff."""
 MAX_DIFF_TEXT = 4_000_000
-"""Characters of all diffs of an answer."""
+"""Characters of all diffs in a response."""
 MAX_NAMED = 20
-"""Files that a note names."""
+"""How many files a note names."""
 MAX_UNDONE = 20
-"""What was undone, to be redone."""
+"""How many undone changes to offer for redo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +57,14 @@ class Standing:
 
     path: str
     changes: tuple[FileChangeRecord, ...]
-    """Those of the runs, and those that people redid, in order."""
+    """The changes of the runs, and those that people redid, in order."""
     reverts: tuple[FileChangeRecord, ...]
-    """Those of people, without what was redone."""
+    """The changes by people, without those that were redone."""
     without: bytes | None
     now: bytes | None
     others: bool
     is_ours: bool
-    """Whether it is what is in the file, so that it can be undone."""
+    """Whether the file has this content, so that the change can be undone."""
 
     @property
     def digest(self) -> str:
@@ -118,7 +118,7 @@ class Review:
         return ChangesPage(items=tuple(items), complete=len(files) <= MAX_FILES)
 
     def _shown(self, file: Standing, clients: Mapping[str, str], *, limit: int | None) -> ChangedFile:
-        """`limit`: characters of the diff; None: without it."""
+        """`limit` is the maximum length of the diff in characters; None leaves out the diff."""
         compared = _compare(file.without, file.now)
         hunks = compared.hunks if compared is not None else ()
         name = printable(self._files.shown(Path(file.path)))
@@ -140,7 +140,7 @@ class Review:
         )
 
     def _undone(self, changes: Sequence[FileChangeRecord]) -> tuple[UndoneChange, ...]:
-        """What can be redone, newest first. Reads the files."""
+        """Return what can be redone, newest first. Reads the files."""
         reverts = [change for change in without_redone(changes) if change.revert_id is not None]
         newest = reversed(reverts[-MAX_UNDONE:])
         return tuple(self._undone_change(revert) for revert in newest if _redo(revert) is not None)
@@ -159,7 +159,7 @@ class Review:
     # What a person undoes and redoes
 
     async def revert(self, session_id: str, wanted: Revert) -> Reverted:
-        """Undo a file's change, or some hunks of it. All that others wrote into the file stays."""
+        """Undo a file's change, or some of its hunks. Everything that others wrote into the file stays."""
         await self._undo.settle(session_id)
         at = str(self._files.directory / wanted.path)
         found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=None, path=at)
@@ -183,7 +183,7 @@ class Review:
         return await self._make(change, wanted.path)
 
     async def redo(self, session_id: str, revert_id: str, client_id: str | None) -> Reverted:
-        """Redo what a person undid in a file. All that was written into the file since stays."""
+        """Redo what a person undid in a file. Everything written into the file since stays."""
         await self._undo.settle(session_id)
         found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=None)
         changes = found[1] if found else []
@@ -210,7 +210,8 @@ class Review:
         return await self._make(change, shown)
 
     async def _make(self, change: FileChangeRecord, shown: str) -> Reverted:
-        """On record before it is made, as a change by a tool is: a crash in between does not hide it (A4)."""
+        """Make a change. Like a tool's change, it is recorded first, so that a crash in between does not hide it
+        (A4)."""
         assert change.pending is not None
         restore = Restore(path=Path(change.path), now=change.before, then=change.after)
         await self._files.expect_revert(change)
@@ -234,8 +235,8 @@ class Review:
     # What the model is told
 
     async def notes(self, session_id: str, run_id: str) -> dict[str, str]:
-        """For each run the note that goes with its prompt. What no prompt has told goes with that of this run, which
-        has not changed anything yet."""
+        """Return the note that goes with the prompt of each run. Changes that no prompt has mentioned yet go with this
+        run, which has not changed anything yet."""
         await self._undo.settle(session_id)
         reverts = await self._store.reads.reverts(session_id)
         if any(each.told_run is None for each in reverts):
@@ -248,7 +249,7 @@ class Review:
         return {told_run: note for told_run, note in notes.items() if note}
 
     def _notes(self, reverts: Sequence[RevertRecord]) -> Iterator[str]:
-        """In order. What was undone and redone before the model was told of it is not worth a word."""
+        """Return the notes in order. Leaves out what people undid and redid before the model heard of it."""
         undone = {each.revert_id for each in reverts if not each.is_redo}
         redone = {each.revert_id for each in reverts if each.is_redo}
         told = [each for each in reverts if each.revert_id not in undone & redone]
@@ -275,7 +276,7 @@ def _refusal(change: FileChangeRecord, shown: str, error: Foreign | OSError) -> 
 
 
 def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
-    """The files in which something is left of them, in the order of their first change. Reads the files."""
+    """Return the files with changes left, in the order of their first change. Reads the files."""
     by_path: dict[str, list[FileChangeRecord]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
@@ -303,7 +304,7 @@ def _file_now(path: str, found: Sequence[FileChangeRecord]) -> Standing | None:
 
 
 def _content_now(path: str) -> bytes | None:
-    """Raises Foreign also for what is too large to be compared."""
+    """Return the file's content. Raises Foreign, also if the file is too large to compare."""
     now = content_of(Path(path), limit=MAX_BYTES)
     if now is not None and len(now) > MAX_BYTES:
         raise Foreign(Path(path))
@@ -318,8 +319,8 @@ def _as_recorded(path: str, changes: tuple[FileChangeRecord, ...]) -> Standing |
 
 
 def _without(changes: Sequence[FileChangeRecord], now: bytes | None) -> bytes | None:
-    """The file as it would be without these changes: the content before the first of them, and then what others did
-    in between and since. Where others changed the very lines that a run had changed, the lines before both."""
+    """Return the file as it would be without these changes: the content before the first of them, plus what others did
+    in between and since. If others changed the same lines as a run, it has the lines from before both."""
     content, last = changes[0].before, changes[0].after
     for before, after in [*((change.before, change.after) for change in changes[1:]), (now, now)]:
         content = merge(last, before, content, prefer_ours=False)
@@ -328,7 +329,7 @@ def _without(changes: Sequence[FileChangeRecord], now: bytes | None) -> bytes | 
 
 
 def _is_broken(changes: Sequence[FileChangeRecord], now: bytes | None) -> bool:
-    """Whether somebody else changed the file between these changes, or since."""
+    """Whether someone else changed the file between these changes, or since."""
     starts = [*(change.before for change in changes[1:]), now]
     return any(change.after != start for change, start in zip(changes, starts, strict=True))
 
@@ -340,7 +341,7 @@ def _kind(file: Standing) -> Change:
 
 
 def _compare(without: bytes | None, now: bytes | None) -> _Comparison | None:
-    """None for what is not text."""
+    """Compare two texts; None if they are not text."""
     try:
         before, after = decode(without or b""), decode(now or b"")
     except NotText:
@@ -360,7 +361,7 @@ def _diff(compared: _Comparison, file: Standing, name: str) -> str:
 
 
 def _undone(file: Standing, chosen: tuple[int, ...] | None) -> tuple[bytes | None, str]:
-    """The file without the change, or without these hunks of it, and what to say of it."""
+    """Return the file without the change, or without these hunks of it, and a description."""
     if chosen is None:
         return file.without, "all changes"
     compared = _compare(file.without, file.now)
@@ -380,7 +381,7 @@ def _undone(file: Standing, chosen: tuple[int, ...] | None) -> tuple[bytes | Non
 
 
 def _redo(revert: FileChangeRecord) -> Restore | None:
-    """How the file gets back what was undone in it. None if that does not fit any more, or is there already: then the
+    """Return the file with the undone change applied again. None if it no longer fits or is already there: then the
     merge depends on whose lines win, or changes nothing. Reads the file."""
     try:
         now = _content_now(revert.path)

@@ -19,18 +19,18 @@ from longboat.wire.models import Attachment, Delivery, Run, RunState
 from longboat.wire.requests import Approve, EditRun, RunShell, Submit, Summarize
 
 SUMMARY_ASKED = "Summarize this conversation."
-"""What people read of a request for a summary."""
+"""The text that people see for a request for a summary."""
 
 _CALL = re.compile(r"/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?", re.DOTALL)
-"""`/name arguments`. A path is none: its first part ends with a slash."""
+"""`/name arguments`. A path does not match, because its first part ends with a slash."""
 
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def run_from_prompt(request: Submit, *, traceparent: str | None = None) -> RunRecord:
-    """The run that this prompt would be; its session hands out the seq. A malformed `traceparent` is ignored, as its
-    standard wants."""
+    """Make the run of this prompt; its session assigns the seq. A malformed `traceparent` is ignored, as its standard
+    requires."""
     _check(request)
     run = Run(
         run_id=request.run_id or new_id(),
@@ -65,7 +65,7 @@ def _usual_delivery(request: Submit) -> Delivery:
 
 
 def run_from_summarize(session_id: str, request: Summarize) -> RunRecord:
-    """A request for a summary as a run. It waits for its turn: no other turn can take it in."""
+    """Make a run from a request for a summary. It waits for its own turn and is never folded."""
     record = run_from_prompt(
         Submit(
             session_id=session_id,
@@ -76,12 +76,12 @@ def run_from_summarize(session_id: str, request: Summarize) -> RunRecord:
             client_id=request.client_id,
         )
     )
-    # Of its own kind: the same words as a prompt are not the same again.
+    # A separate kind: a prompt with the same words is not the same run.
     return replace(record, options=RunOptions(summarize=True), fingerprint=f"summary {record.fingerprint}")
 
 
 def run_from_shell(session_id: str, request: RunShell) -> RunRecord:
-    """A shell command of a person, as a run. Shown as typed; sending it is its approval."""
+    """Make a run from a person's shell command. Shown as typed; sending it is its approval."""
     record = run_from_prompt(
         Submit(
             session_id=session_id,
@@ -96,14 +96,14 @@ def run_from_shell(session_id: str, request: RunShell) -> RunRecord:
 
 
 def command_name_in(prompt: str) -> str | None:
-    """The name of the command that the prompt calls, if there is one of that name."""
+    """Return the name of the command that the prompt calls, if there is such a command."""
     call = _CALL.fullmatch(prompt)
     return call[1] if call is not None else None
 
 
 def with_command_text(request: EditRun, command: Command) -> EditRun:
-    """An edit whose prompt calls a command, with the command's text. What the command says of a model or a sub-agent
-    cannot be changed in a run that was accepted."""
+    """Replace a call of a command in an edit with the command's text. An accepted run cannot change its model or
+    sub-agent, so commands that set one are refused."""
     if command.agent is not None or command.model is not None:
         message = f"/{command.name} sets its own model or sub-agent. Cancel this prompt and send a new one."
         raise BadInput(message, code="command_not_editable")
@@ -112,8 +112,8 @@ def with_command_text(request: EditRun, command: Command) -> EditRun:
 
 
 def with_command(record: RunRecord, command: Command, *, model: str | None) -> RunRecord:
-    """The run with the command's text in place of the call, which everybody then sees. The fingerprint stays that of
-    the call: the same again is the same run, even if the command's file has changed since."""
+    """Replace a call of a command with its text, which everyone then sees. The fingerprint stays that of the call: the
+    same call is the same run, even if the command's file has changed since."""
     call = _CALL.fullmatch(record.run.prompt)
     arguments = call[2] or "" if call is not None else ""
     run = msgspec.structs.replace(record.run, prompt=expand(command, arguments))
@@ -122,7 +122,7 @@ def with_command(record: RunRecord, command: Command, *, model: str | None) -> R
 
 
 def queued_alone(record: RunRecord) -> RunRecord:
-    """The run with a turn of its own: no other takes it in."""
+    """Give the run its own turn: it is never folded."""
     return replace(record, run=msgspec.structs.replace(record.run, delivery=Delivery.QUEUE))
 
 
@@ -145,7 +145,8 @@ def _check(request: Submit) -> None:
 
 
 def check_delivery(delivery: Delivery | None, *, schema: bool, plan: bool) -> None:
-    """A prompt with a schema is a turn of its own, and so is one that plans first: it may do less than others."""
+    """Refuse to steer with a prompt that needs its own turn: one with a schema, or one that plans first and so may do
+    less than others."""
     if delivery is Delivery.STEER and plan:
         message = "A prompt that plans first needs its own turn, so it cannot steer another run. Queue it."
         raise BadInput(message, code="plan_cannot_steer")
@@ -163,11 +164,11 @@ def _check_attachment(file: Attachment) -> None:
         message = f"The data of attachment {file.name!r} is not base64: {error}."
         raise BadInput(message, code="bad_attachment") from None
     if file.data is not None and file.media_type in MEDIA_TYPES and (wrong := flaw(file.media_type, file.data)):
-        # The transcript would keep it, and a provider refuse every request from then on.
+        # The transcript would keep it, and a provider would refuse every later request.
         raise BadInput(f"Attachment {file.name!r} cannot be shown to a model: {wrong}.", code="bad_attachment")
 
 
 def _fingerprint(request: Submit) -> str:
-    """Tells whether a submit is the same again."""
+    """Identifies repeated submits of the same prompt."""
     content = msgspec.json.encode((request.prompt, request.attachments))
     return hashlib.sha256(content).hexdigest()

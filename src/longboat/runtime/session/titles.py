@@ -1,4 +1,4 @@
-"""Session titles, written by the small model apart from the run (A9). Nothing waits for a title or fails with it."""
+"""Session titles, written by the small model outside the run (A9). Nothing waits for a title or fails with it."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -43,8 +43,8 @@ async def write_title(services: WorkspaceServices, session: TurnOwner, provision
 
 
 async def _ask_first(lineup: Lineup, request: ModelRequest) -> tuple[Model, str, Usage]:
-    """What the first model of the list that can be had says. Their failures are theirs alone: a title is no reason to
-    let prompts pass a model by."""
+    """Return the answer of the first available model of the list. Failures here cause no cooldown: a missing title is
+    no reason for prompts to skip a model."""
     *others, last = lineup.rest()
     for model in others:
         try:
@@ -61,7 +61,7 @@ async def _ask(model: Model, request: ModelRequest) -> tuple[str, Usage]:
 
 
 async def _collect(events: AsyncIterator[ModelEvent]) -> tuple[str, Usage]:
-    """The model's text, cut off where it is too long for a title, and its usage, which comes at the end."""
+    """Collect the model's text, cut off if it is too long for a title, and its usage, which comes last."""
     said, thought, usage = "", 0, Usage()
     async for event in events:
         match event:

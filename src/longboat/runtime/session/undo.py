@@ -1,8 +1,8 @@
-"""Undo and redo (A4): a turn's own file changes are reverted, and its messages leave the transcript or return.
+"""Undo and redo (A4): reverts a turn's own file changes, and removes its messages from the transcript or restores them.
 
-Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing is
-changed, and the error names the file. What people undid of the session's changes (`review.py`) stays undone, unless
-they redid it. Must not be called while the session is busy.
+Owns which files and messages these are. A file that someone else has changed since is a conflict: then nothing changes,
+and the error names the file. What people undid of the session's changes (`review.py`) stays undone, unless they redid
+it. Must not be called while the session is busy.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class TurnReversal:
     messages: tuple[Message, ...]
     files: tuple[Restore, ...]
     broken: tuple[Path, ...]
-    """Files that someone else changed during the turn, so that the changes cannot be told apart."""
+    """Files that someone else changed during the turn, so that the changes cannot be separated."""
 
     @property
     def run_id(self) -> str:
@@ -67,14 +67,14 @@ class UndoHistory:
         return await self._record(session_id, turn, [write], Change.CREATED)
 
     async def settle(self, session_id: str) -> None:
-        """A crash can happen between the record of a change and the change itself: find out whether it was made."""
+        """Find out whether recorded changes were made: a crash can happen between the record and the change."""
         changes = await self._store.reads.unsettled_changes(session_id)
         if changes:
             writes = await asyncio.to_thread(_settle_changes, changes)
             await self._store.submit(Unit(workspace_id=self._workspace_id, writes=writes))
 
     async def _put(self, turn: TurnReversal) -> None:
-        """All or nothing."""
+        """Write all files or none."""
         if turn.broken:
             raise self._conflict("Someone else changed files during the turn", turn.broken)
         try:
@@ -124,8 +124,8 @@ def _fate_of(file: Restore) -> FileFate:
 
 
 def _settle_changes(changes: Sequence[FileChangeRecord]) -> list[Write]:
-    """The next change of the file tells what became of one, or else the file itself. One that was not made is
-    forgotten; in doubt it was made, and undo will refuse."""
+    """Find out from the next change of the file, or else from the file itself, whether a change was made. Forget a
+    change that was not made; if in doubt, it counts as made, and undo will refuse."""
     writes = []
     for place, change in enumerate(changes):
         if change.pending is None:
@@ -160,13 +160,14 @@ def _turnabout(turn: TurnRecord, *, back: bool) -> TurnReversal:
 
 
 def without_redone(changes: Sequence[FileChangeRecord]) -> list[FileChangeRecord]:
-    """The changes without what people undid and then redid: together that is nothing."""
+    """Leave out what people undid and then redid: together that is nothing."""
     pairs = {change.redoes for change in changes} & {change.revert_id for change in changes} - {None}
     return [change for change in changes if pairs.isdisjoint((change.revert_id, change.redoes))]
 
 
 def _replay(content: bytes | None, reverts: Sequence[FileChangeRecord]) -> bytes | None:
-    """The content with what people undid since. Where that overlaps with what is there now, it is as they left it."""
+    """Apply what people undid since to the content. Where that overlaps with the current content, the people's version
+    wins."""
     for revert in reverts:
         content = merge(revert.before, revert.after, content, prefer_ours=True)
     return content

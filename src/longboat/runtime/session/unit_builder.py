@@ -70,12 +70,12 @@ class Ending:
     text: str
     error: str
     code: str = ""
-    """Of the error, if it has one."""
+    """The code of the error, if it has one."""
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
     withdrawn: Sequence[Entry] = ()
-    """What the run still asked, taken back. Kept apart: if the store will never take the turn's words, it is withdrawn
-    all the same (A2)."""
+    """The run's pending asks, withdrawn. Kept separate: if the store never accepts the turn's output, the asks are
+    withdrawn anyway (A2)."""
     waited_s: float = 0.0
     """How long the run waited for people."""
 
@@ -100,8 +100,8 @@ class UnitBuilder:
         prompt: str | None = None,
         by: str | None = None,
     ) -> None:
-        """`new`: records that take part besides. `prompt`: the new text of a run that is edited. `by`: the client that
-        wants all this."""
+        """`new`: additional records that take part. `prompt`: the new text of an edited run. `by`: the client that
+        requested this."""
         self._session = session
         self._after = after
         self._next_message_seq = next_message_seq
@@ -193,14 +193,14 @@ class UnitBuilder:
         self.tell(Change.UPDATED, self.run(run_id))
 
     def _edit(self, run_id: str) -> None:
-        """The fingerprint stays that of the prompt as it was first submitted."""
+        """Edit a run. Its fingerprint stays that of the prompt first submitted."""
         view = self._after.find(run_id)
         assert view is not None
         prompt = self.run(run_id).prompt if self._prompt is None else self._prompt
         self._change(run_id, delivery=view.delivery, prompt=prompt)
 
     def _say(self, run_id: str) -> None:
-        """The prompt becomes a user message, in the transaction that starts or folds its run: once, never twice."""
+        """Write the prompt as a user message, in the transaction that starts or folds its run: exactly once."""
         record = self.record(run_id)
         parts: list[Part] = [TextPart(text=record.run.prompt)] if record.run.prompt else []
         for file in record.attachments:
@@ -236,7 +236,7 @@ class UnitBuilder:
             state=RunState.FINISHED,
             outcome=effect.outcome,
             canceled_by=self.run(effect.run_id).canceled_by or canceled_by,
-            folded_into=effect.folded_into,  # a withdrawn prompt is in no turn any more
+            folded_into=effect.folded_into,  # a withdrawn prompt is no longer in any turn
             finished_at=self.at,
             waited_s=ending.waited_s,
             error=ending.error or None,
@@ -277,10 +277,8 @@ def record_effects(
     busy: tuple[bool, bool],
     folded: Mapping[str, Message],
 ) -> Session:
-    """Fill the builder with the effects and what was used; returns the session as it will be.
-
-    `busy`: before and after. `folded`: the messages of prompts that were folded, which may be withdrawn.
-    """
+    """Record the effects and the usage in the builder; return the resulting session. `busy`: before and after.
+    `folded`: the messages of folded prompts, which may be withdrawn."""
     before, after = busy
     effects = tuple(effects)
     named = _with_outcome(builder, _with_usage(builder, session, used), effects)
@@ -292,7 +290,7 @@ def record_effects(
             builder.add(mark_session(named))
     told = session
     if before and not after:
-        # Told before the terminal event: who has seen that may rely on everything else.
+        # Before the terminal event: a client that has seen that one may rely on everything else.
         told = named
         builder.tell(Change.UPDATED, msgspec.structs.replace(named, busy=False))
     for effect in effects:
@@ -320,7 +318,8 @@ def _with_usage(builder: UnitBuilder, session: Session, used: UsageTally) -> Ses
 
 
 def _with_outcome(builder: UnitBuilder, session: Session, effects: Iterable[Effect]) -> Session:
-    """How its last turn ended. What is canceled in the queue was no turn; what could not be started has failed."""
+    """Set how the session's last turn ended. A run canceled in the queue was not a turn; a run that could not start has
+    failed."""
     for effect in effects:
         if isinstance(effect, RunFinished) and effect.folded_into is None:
             was_turn = builder.run(effect.run_id).state is RunState.ACTIVE or effect.outcome is Outcome.ERROR
@@ -331,7 +330,8 @@ def _with_outcome(builder: UnitBuilder, session: Session, effects: Iterable[Effe
 
 
 def _title(session: Session, builder: UnitBuilder) -> str | None:
-    """A session without a title takes its first prompt's first line; the small model may find a better one."""
+    """Use the first line of the first prompt as the title of an untitled session; the small model may write a better
+    one."""
     first = next((builder.record(run_id) for run_id in builder.prompts), None)
     if first is None or (session.title and (first.options.shell is not None or not session.title.startswith("!"))):
         return None  # one that began with a person's command is named after the first prompt

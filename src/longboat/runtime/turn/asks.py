@@ -47,29 +47,29 @@ class Closing:
     """How long the run waited for people."""
 
     def joined(self, ending: Ending) -> Ending:
-        """The end of a run, with this in its transaction."""
+        """Add this to the unit that ends a run."""
         return replace(ending, withdrawn=self.entries, waited_s=self.waited_s)
 
 
 class _Waits:
-    """How long runs waited for people. Waits that overlap, as those of parallel sub-agents do, count once."""
+    """How long runs waited for people. Overlapping waits, such as those of parallel sub-agents, count once."""
 
     def __init__(self) -> None:
         self._spans: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
 
     def add(self, ask: Permission | Question, until: str) -> None:
-        """The ask is over. The run that sent a sub-agent waited with it."""
+        """Count an ask that is over. The run that started a sub-agent waited with it."""
         for run_id in filter(None, (ask.run_id, ask.parent_run_id)):
             self._spans[run_id].append((ask.asked_at, until))
 
     def take(self, run_id: str) -> float:
-        """The seconds of a run that ends; they are not kept."""
+        """Remove and return the seconds of a run that ends."""
         waited_s = self.so_far(run_id)
         self._spans.pop(run_id, None)
         return waited_s
 
     def so_far(self, run_id: str) -> float:
-        """The seconds of a run, without what it is waiting for now."""
+        """Return the seconds of a run, without its current wait."""
         total, end = 0.0, ""
         for since, until in sorted(self._spans.get(run_id, [])):
             if until > end:
@@ -90,8 +90,8 @@ class _AskTable(Generic[Ask]):
         self._waiting: dict[str, tuple[Ask, asyncio.Future[Ask]]] = {}
 
     async def ask(self, ask: Ask) -> Ask:
-        """Put it to the people attached and wait for the first answer. What was asked before a restart is not asked
-        again: whoever answers that answers this."""
+        """Ask the attached people and wait for the first answer. An ask from before a restart is not repeated: its
+        answer counts for this call."""
         for known, future in self._waiting.values():
             if msgspec.structs.replace(known, id=ask.id, asked_at=ask.asked_at) == ask:
                 return await self._wait_heard(known, future)
@@ -123,7 +123,7 @@ class _AskTable(Generic[Ask]):
         return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id and ask.tool_call_id}
 
     def asked_by(self, run_id: str, call_id: str) -> Ask | None:
-        """What a call of a run has asked and not heard the answer to, perhaps before a restart."""
+        """Return what a call of a run has asked without receiving the answer, perhaps before a restart."""
         asks = (ask for ask, _ in self._waiting.values() if (ask.run_id, ask.tool_call_id) == (run_id, call_id))
         return next(asks, None)
 
@@ -146,7 +146,7 @@ class _AskTable(Generic[Ask]):
     def withdraw(self, about: Callable[[Ask], bool], closing: Closing) -> None:
         for ask, future in list(self._waiting.values()):
             if about(ask) and future.done():
-                del self._waiting[ask.id]  # answered, and nobody will hear it
+                del self._waiting[ask.id]  # answered, and no one is waiting for it
             elif about(ask):
                 gone = msgspec.structs.replace(ask, state=AskState.WITHDRAWN)
                 # Someone may be answering at this moment: the row decides, and only one end is published.
@@ -186,11 +186,11 @@ class Asks:
         return await self._questions.ask(ask)
 
     def question_of(self, run_id: str, call_id: str) -> Question | None:
-        """The question that a call asked before a restart; whoever asks it again gets its answer."""
+        """Return the question that a call asked before a restart. If the call asks again, it gets that answer."""
         return self._questions.asked_by(run_id, call_id)
 
     async def last_answered(self, run_id: str) -> Question | None:
-        """The last question of a run that was answered, perhaps before a restart."""
+        """Return the last answered question of a run, perhaps from before a restart."""
         return await self._store.reads.last_answered(self._workspace_id, run_id)
 
     def waited_s(self, run_id: str) -> float:
@@ -216,7 +216,7 @@ class Asks:
             answered_by=request.client_id,
             answered_at=now(),
         )
-        # What a sub-agent is granted for the session, its parent is: that is the session people know.
+        # A sub-agent's session grants go to its parent, because that is the session people see.
         session_id = ask.parent_session_id or ask.session_id
         grants = [add_grant(session_id, rule) for rule in granted]
         return await self._permissions.answer(answered, *grants)
@@ -238,14 +238,14 @@ class Asks:
         return await self._questions.answer(answered)
 
     def withdraw(self, run_id: str) -> Closing:
-        """Withdraw what a run still asks."""
+        """Withdraw the pending asks of a run."""
         closing = self._withdraw(lambda ask: ask.run_id == run_id)
         closing.waited_s = self._waits.take(run_id)
         return closing
 
     async def drop(self, run_id: str, call_id: str) -> None:
-        """What a call that is over still asks is withdrawn: a tool may have given up waiting. Providers number calls
-        as they like: the id alone may be that of another run's call."""
+        """Withdraw the pending asks of a call that is over: a tool may have stopped waiting. Needs the run too, because
+        providers number calls as they like, and another run may have a call with the same id."""
         await retry_store(partial(self._drop, run_id, call_id))
 
     async def _drop(self, run_id: str, call_id: str) -> None:
@@ -264,7 +264,7 @@ class Asks:
         await self._questions.load()
 
     def calls(self, run_id: str) -> set[str]:
-        """The calls of a run that wait for somebody's answer, and so have done nothing yet."""
+        """Return the calls of a run that wait for an answer and so have done nothing yet."""
         return self._permissions.calls(run_id) | self._questions.calls(run_id)
 
     def _withdraw(self, about: Callable[[Permission | Question], bool]) -> Closing:
@@ -280,7 +280,7 @@ def _check(request: AnswerPermission | AnswerQuestion) -> None:
 
 
 def _check_pending(ask: Ask | None, missing: NotFound) -> Ask:
-    """The ask, if it exists and nobody has answered it yet."""
+    """Return the ask, if it exists and no one has answered it yet."""
     if ask is None:
         raise missing
     if ask.state is not AskState.PENDING:
@@ -333,7 +333,7 @@ def _notification(ask: Permission | Question) -> PermissionNotification | Questi
 
 
 def _describe_end(ask: Permission | Question | None) -> str:
-    """How an ask ended, as text."""
+    """Describe how an ask ended."""
     if ask is None or ask.state is AskState.WITHDRAWN:
         return "its run ended"
     if isinstance(ask, Permission):

@@ -16,7 +16,7 @@ from longboat.models.protocol import Model
 
 class TurnModels:
     def __init__(self, lineup: Lineup, retry: RetrySection, tell: Callable[[str], None]) -> None:
-        """`tell` tells people who answers instead of whom."""
+        """`tell` announces which model takes over from which."""
         self._lineup = lineup
         self._retry = retry
         self._tell = tell
@@ -33,13 +33,13 @@ class TurnModels:
 
     @property
     def retry(self) -> RetrySection:
-        """How often the current model is tried: once if it has not answered since it failed and another one can."""
+        """How often to try the current model: once if it has not answered since it failed and another model can."""
         on_trial = self._lineup.cooldowns.has_failed(self.current) and self._others
         return msgspec.structs.replace(self._retry, attempts=1) if on_trial else self._retry
 
     @property
     def longest_wait_s(self) -> float | None:
-        """A provider that asks for a longer wait is not waited for, if another model can answer."""
+        """The longest wait to accept from a provider if another model can answer."""
         return self._retry.max_s if self._others else None
 
     def answered(self) -> None:
@@ -48,7 +48,7 @@ class TurnModels:
             self._tell(f"{name_of(self.current)} answers again.")
 
     def take_over(self, error: ModelError) -> Model:
-        """The model that continues after this error of the current one. Raises the error if none can."""
+        """Return the model that continues after this error. Raises the error if none can."""
         if not is_made_good(error):
             raise error
         failed, others = self.current, self._others

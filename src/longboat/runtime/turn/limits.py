@@ -1,4 +1,4 @@
-"""The limits of a turn at work: the model is told before, and at a limit a person is asked or the run ends.
+"""Enforces the limits of a turn: warns the model before a limit, then asks a person or ends the run.
 
 Owns what happens at a limit. Must not know how steps and results are counted: `core.limits` does.
 """
@@ -35,7 +35,7 @@ class TurnLimits:
         tell: Callable[[str], None],
         flush: Callable[[], Awaitable[None]],
     ) -> None:
-        """`tell` tells people what was decided; `flush` saves what the turn has done so far."""
+        """`tell` announces the decision to people; `flush` saves what the turn has done so far."""
         self._services = services
         self._record = record
         self._tell = tell
@@ -46,7 +46,7 @@ class TurnLimits:
 
     @property
     def _approved(self) -> bool:
-        """Whether the higher limits hold, at which nobody is asked. A sub-agent never has them."""
+        """Whether the higher limits apply, which end the run without asking. Never for a sub-agent."""
         return self._record.approve is Approve.ALL and not self._is_sub_agent
 
     @property
@@ -59,22 +59,22 @@ class TurnLimits:
         return max(0.0, seconds_between(self._began_at, now()) - waited_s)
 
     def begin(self, section: LimitsSection) -> None:
-        """Count from here; after a restart, too: a run is resumed only a few times."""
+        """Start to count, also after a restart: a run resumes only a few times."""
         steps, minutes = section.steps, section.minutes
         if self._approved:
             steps, minutes = section.approved_steps, section.approved_minutes
         self._counter = LimitCounter(Bounds(steps=steps, failures=section.failures, seconds=minutes * 60))
 
     def renew(self) -> None:
-        """A person has sent another prompt into the turn."""
+        """Reset the counts: a person has sent another prompt into the turn."""
         self._counter.renew(self._worked_s)
 
     def nudged(self, call: ToolCallPart, result: ToolResultPart) -> ToolResultPart:
-        """The result, with a nudge if the call keeps failing."""
+        """Return the result, with a nudge if the call keeps failing."""
         return _with_note(result, self._counter.nudge(call, result))
 
     def noted(self, message: Message) -> Message:
-        """The results of a step, with a note for the model if a limit is near."""
+        """Return the results of a step, with a note for the model if a limit is near."""
         results = [part for part in message.parts if isinstance(part, ToolResultPart)]
         self._counter.add_results(results)
         note = self._counter.warning(self._worked_s)
@@ -86,8 +86,8 @@ class TurnLimits:
         self._counter.add_step()
 
     async def check(self) -> str | None:
-        """Before a step: at a limit, ask whether to continue. Returns what the person said if it is more than a yes: it
-        is for the model. Raises LimitReached if the run ends here."""
+        """Call it before a step: at a limit, it asks whether to continue. Returns the person's text for the model, if
+        it is more than a yes. Raises LimitReached if the run ends here."""
         known = self._services.asks.question_of(self._record.run.run_id, NO_CALL)
         if known is not None:  # asked before a restart
             return await self._ask(known)
@@ -108,7 +108,7 @@ class TurnLimits:
         return self._record.options.wait_for_answers or self._services.host.can_answer()
 
     async def _heed_answer(self) -> None:
-        """The server may have been killed right after someone stopped the turn."""
+        """Check the last answer: the server may have been killed right after someone stopped the turn."""
         self._resumed = False
         answered = await self._services.asks.last_answered(self._record.run.run_id)
         if answered is not None and answered.tool_call_id == NO_CALL:
@@ -141,7 +141,7 @@ class TurnLimits:
 
 
 def _read_answer(answered: Question) -> tuple[str, str | None]:
-    """Who let the turn continue, and what they said if it is more than a yes. Raises LimitReached at a no."""
+    """Return who let the turn continue, and their text if it is more than a yes. Raises LimitReached for a no."""
     who = person(answered.answered_by) if answered.answered_by else "Someone"
     said = " ".join(answered.answer).strip()
     if declines(said, STOP):

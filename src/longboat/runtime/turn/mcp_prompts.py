@@ -36,7 +36,7 @@ class PromptCall:
 
 
 def find_call(prompt: str) -> PromptCall | None:
-    """What the prompt would call, if there is a server of that name."""
+    """Return what the prompt would call, if there is a server of that name."""
     call = _CALL.fullmatch(prompt)
     return PromptCall(server=call[1], name=call[2], arguments=call[3] or "") if call is not None else None
 
@@ -56,7 +56,7 @@ def command_info(prompt: "McpPrompt") -> CommandInfo:
 
 
 async def fetch_prompt(servers: "McpServers", call: PromptCall) -> str:
-    """The text that the call stands for; ToolError says why it cannot be had."""
+    """Get the text for the call; ToolError says why that is not possible."""
     offered = await servers.offered(call.server)
     prompt = next((each for each in offered if _spelled(each.name) == call.name), None)
     if prompt is None:
@@ -69,8 +69,8 @@ async def fetch_prompt(servers: "McpServers", call: PromptCall) -> str:
 
 
 async def fill_in_prompt(tools: "WorkspaceTools", run: Run, message: Message, notice: Callable[[str], None]) -> Message:
-    """The user message of a run, with the text in place of the call. A message that is filled in already, as after a
-    restart, stays as it is; so does what a sub-agent is told, which no person has said."""
+    """Replace the call in a run's user message with the text. A message already filled in before a restart stays as it
+    is; so does a sub-agent's task, because no person wrote it."""
     call = find_call(run.prompt)
     if call is None or run.parent_run_id is not None or text_of(message) != run.prompt:
         return message
@@ -87,8 +87,8 @@ async def fill_in_prompt(tools: "WorkspaceTools", run: Run, message: Message, no
 
 
 def pair_arguments(prompt: "McpPrompt", text: str) -> dict[str, str]:
-    """`name=value` words go where they say, the others to the arguments that are left, in order; the last of these
-    takes all words that are left. ToolError names what is missing or too much."""
+    """Assign `name=value` words by name, and the others to the remaining arguments in order; the last argument takes
+    all remaining words. ToolError names what is missing or too much."""
     names = [each.name for each in prompt.arguments]
     given: dict[str, str] = {}
     words: list[str] = []

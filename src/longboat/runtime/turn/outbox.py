@@ -26,8 +26,9 @@ ENVELOPE = 200
 """The approximate size of a delta without its text."""
 LONG = 64 * 1024
 REST_PER_CHARACTER_S = 1 / 4_000_000
-"""After a message of more than `LONG` characters was told whole, its next shape rests so long for each of them, or
-until as much is new. So the shapes of a long answer cost what it says, not its length for each of its parts."""
+"""After a message of more than `LONG` characters was sent whole, its next version waits this long for each character,
+or until as much text is new. So the versions of a long answer cost as much as its text, not its whole length for each
+part."""
 
 
 @dataclass(slots=True)
@@ -47,7 +48,7 @@ class _Delta:
 
 @dataclass(slots=True)
 class _Whole:
-    """A message, which a newer version may still replace. Ends its unit, so that later deltas have higher numbers."""
+    """A message that a newer version may still replace. Ends its unit, so that later deltas have higher numbers."""
 
     message: Message
     change: Change
@@ -61,7 +62,7 @@ class _Whole:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Any other event with its writes, or writes alone."""
+    """Any other event with its writes, or only writes."""
 
     body: bytes
     writes: Sequence[Write]
@@ -84,7 +85,7 @@ class _Batch:
 
 class Outbox:
     def __init__(self, store: Store, workspace_id: str, session_id: str, *, parent: str | None = None) -> None:
-        """`parent`: the session that sent this one, a sub-agent's."""
+        """`parent` is the session that started this one, if it is a sub-agent's."""
         self._store = store
         self._workspace_id = workspace_id
         self._session_id = session_id
@@ -95,7 +96,7 @@ class Outbox:
         self._held = False
         self._flushing = 0
         self._long = ""
-        """The id of the long message that was told last, how long it was, and until when its next shape rests."""
+        """The id and length of the long message sent last, and until when its next version rests."""
         self._long_size = 0
         self._rested_at = 0.0
         self._rest: asyncio.TimerHandle | None = None
@@ -115,8 +116,9 @@ class Outbox:
         self._send()
 
     def whole(self, message: Message, change: Change = Change.UPDATED, *, durable: bool = False) -> None:
-        """A whole message, on disk and on the stream. `durable`: all up to here is to survive a power cut."""
-        # Deltas follow a merged shape: so what is to be durable, or the last word, stays where it is.
+        """Add a whole message, for the disk and the stream. `durable`: everything up to here must survive a power
+        cut."""
+        # Deltas follow a merged version, so durable and final messages keep their place.
         last = durable or message.finished_at is not None
         if last or not self._reshape(message):
             self._put(_Whole(message, change, durable))
@@ -125,11 +127,11 @@ class Outbox:
         self._put(_Told(encode_body(change, payload, parent=self._parent), writes))
 
     def write(self, write: Write) -> None:
-        """A write that nobody is told of. It goes with what is sent next."""
+        """Add a write without an event. It goes with the next unit."""
         self._pending.append(_Told(b"", [write]))
 
     async def flush(self) -> None:
-        """Wait until all that was said is on disk."""
+        """Wait until everything added so far is on disk."""
         self._flushing += 1
         try:
             self._send()
@@ -140,21 +142,21 @@ class Outbox:
 
     @property
     def crowded(self) -> bool:
-        # While a shape rests, as much may wait as was told: then it goes.
+        # While a version rests, as much text may wait as was sent; then it goes.
         return self._waiting_characters > max(ROOM_CHARACTERS, self._long_size if self._rest is not None else 0)
 
     async def room(self) -> None:
-        """Wait while too much is waiting."""
+        """Wait while too much is queued."""
         while self.crowded:
             await self._settling()
 
     def hold(self) -> None:
-        """Send nothing more: what is said from here on goes with the end of the turn."""
+        """Send nothing more: output from here on is committed with the end of the turn."""
         self._held = True
         self._end_rest()
 
     async def close(self) -> tuple[list[Write], list[Entry]]:
-        """Wait for what is in flight and hand over the rest, to be committed with the end of the turn (T5)."""
+        """Wait for the unit in flight, and return the rest to be committed with the end of the turn (T5)."""
         self.hold()
         while self._in_flight:
             await self._settling()
@@ -168,16 +170,14 @@ class Outbox:
         self._send()
 
     def _reshape(self, message: Message) -> bool:
-        """Whether one that waits could take the shape of this one, with the deltas behind it left to say the rest.
-
-        Without it a model that begins part after part has its whole answer written for each of them.
-        """
+        """Whether a waiting version of the message could become this one, with the deltas behind it adding the rest.
+        Without this, a model that begins part after part would have its whole answer written for each of them."""
         at, waits = _newest_whole(self._pending)
         if waits is None or waits.message.id != message.id:
             return False
         behind = [item for item in self._pending[at + 1 :] if isinstance(item, _Delta)]
         if at + 1 + len(behind) < len(self._pending):
-            return False  # what else was told in between keeps its place: that a request is tried again, for one
+            return False  # other events in between keep their place, such as the notice of a retry
         shape = reshape(waits.message, message, [item.merged() for item in behind])
         if shape is not None:
             waits.message = shape
@@ -206,7 +206,7 @@ class Outbox:
         self._store.submit(unit).add_done_callback(self._sent)
 
     def _due(self) -> int:
-        """How many of those that wait go next: up to the first whole message, with it unless it rests."""
+        """How many of the waiting items go next: up to and including the first whole message, unless it rests."""
         for place, item in enumerate(self._pending):
             if isinstance(item, _Whole):
                 if self._rests(item):
@@ -219,7 +219,8 @@ class Outbox:
         return len(self._pending)
 
     def _rests(self, whole: _Whole) -> bool:
-        """Whether it may wait for newer shapes to take its place. The last word and what is waited for may not."""
+        """Whether a message may wait for newer versions to replace it. A final version, or one that a caller waits for,
+        may not."""
         last = whole.durable or whole.message.finished_at is not None
         if last or self._flushing or self._long != whole.message.id:
             return False
@@ -248,14 +249,15 @@ class Outbox:
             retry_later(self._send)
         else:
             if error is not None:
-                self._loop.call_exception_handler({"message": "the log refused what a turn said", "exception": error})
+                self._loop.call_exception_handler({"message": "the log rejected events of a turn", "exception": error})
             self._send()
         if self._settled is not None:
             self._settled.set_result(None)
             self._settled = None
 
     def _build(self, items: Sequence[_Item]) -> _Batch:
-        """Deltas of one message make an entry that names it, so that a crash finds them again."""
+        """Build a unit. Deltas of one message make one entry that names it, so that recovery after a crash finds
+        them."""
         batch = _Batch()
         bodies: list[bytes] = []
         message_id: str | None = None
@@ -296,16 +298,14 @@ def _newest_whole(items: Sequence[_Item]) -> tuple[int, _Whole | None]:
 
 
 def _weight(items: Sequence[_Item]) -> int:
-    """How much room they take. The newest whole message takes none: its text is the draft's own, shared with it.
-
-    It must not hold the model back either: if each shape of a long answer were waited for, each would be written.
-    """
+    """How much room the items take. The newest whole message takes none, because it shares its text with the draft. It
+    must not slow the model down either: if the turn waited for each version of a long answer, each would be written."""
     _, newest = _newest_whole(items)
     return sum(item.size for item in items if item is not newest)
 
 
 def blank_message(run: Run, role: Role, seq: int) -> Message:
-    """A message of the run without anything in it."""
+    """Make an empty message of the run."""
     return Message(
         id=new_id(), session_id=run.session_id, run_id=run.run_id, seq=seq, role=role, parts=(), created_at=now()
     )

@@ -72,7 +72,9 @@ def check_answer(answer: Message, reason: StopReason) -> None:
     """Raise ModelError if a turn would end without a word."""
     if text_of(answer).strip():
         return
-    detail = _NO_ANSWER.get(reason, "The model said nothing, twice. Send the prompt again, or choose another model.")
+    detail = _NO_ANSWER.get(
+        reason, "The model returned an empty answer twice. Send the prompt again, or choose another model."
+    )
     raise ModelError(detail, title="There is no answer", code="empty_answer")
 
 

@@ -1,6 +1,4 @@
-"""The setup of a turn: its tools, its system prompt, its hooks, and the prompt's options as far as the model supports
-them.
-"""
+"""The setup of a turn: its tools, its system prompt, its hooks, and the prompt's options if the model supports them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,18 +23,18 @@ class TurnSetup:
     tools: Mapping[str, Tool] = field(default_factory=dict)
     hooks: Hooks = field(default_factory=Hooks)
     problems: tuple[str, ...] = ()
-    """What is wrong with the project's files for the agent, for the people who watch."""
+    """Problems in the project's files for the agent, to show to people."""
     surroundings: bool = True
-    """Whether the model is told of the day and the repository."""
+    """Whether to tell the model the date and the state of the repository."""
     effort: Effort | None = None
     form: AnswerSchema | None = None
-    """What the answer must fit."""
+    """The schema that the answer must match."""
     planning: bool = False
-    """Nothing may be changed: the turn has only tools that look, and the one that proposes a plan."""
+    """Whether the turn must change nothing: it then has only tools that read, and the one that proposes a plan."""
 
 
 def apply_options(setup: TurnSetup, options: RunOptions, model: Model) -> TurnSetup:
-    """The setup with the prompt's options. If the model lacks one, people get a notice and the run continues."""
+    """Apply the prompt's options to the setup. If the model lacks one, people get a notice and the run continues."""
     form = AnswerSchema(options.schema) if options.schema is not None else None
     if options.effort is not None and not model.abilities.effort:
         told = f"{model.provider}/{model.name} has no reasoning effort setting; {options.effort} is ignored."
@@ -61,8 +59,8 @@ async def ask_hooks(services: "WorkspaceServices", hooks: Hooks, event: HookEven
 async def announce(
     services: "WorkspaceServices", hooks: Hooks, run: Run, prompt: str, *, first: bool, problem: Callable[[str], None]
 ) -> tuple[str, ...]:
-    """A prompt is about to be answered: what they want the model to read besides. What began the turn is refused where
-    they deny it; to one that came later they can only object. `problem` tells people of hooks that fail."""
+    """Tell the hooks that work on a prompt starts, and return the text they add for the model. They can deny the prompt
+    that started the turn; to a later one they can only object. `problem` reports hooks that fail."""
     verdict = await ask_hooks(services, hooks, HookEvent.PROMPT_SUBMITTED, run, prompt=prompt)
     for each in verdict.problems:
         problem(each)
@@ -74,6 +72,6 @@ async def announce(
 
 
 async def tell_finished(services: "WorkspaceServices", hooks: Hooks, run: Run) -> None:
-    """They are only notified: nothing waits for their output."""
+    """Notify the hooks. Nothing waits for their output."""
     about = {"prompt": run.prompt, "outcome": run.outcome, "error": run.error}
     await ask_hooks(services, hooks, HookEvent.RUN_FINISHED, run, **about)

@@ -38,8 +38,8 @@ async def delegate(
     planning: bool,
     waited: Callable[[float], None],
 ) -> str:
-    """The answer of a sub-agent to the prompt; a ToolError says why there is none. `planning`: it must change nothing.
-    `waited` is told how long the sub-agent waited for people."""
+    """Return a sub-agent's answer to the prompt; a ToolError says why there is none. `planning`: it must change
+    nothing. Calls `waited` with how long the sub-agent waited for people."""
     try:
         model = await _model(services, parent, agent)
         title = (prompt.strip().splitlines() or ["Sub-agent"])[0][:TITLE_LENGTH]
@@ -52,16 +52,14 @@ async def delegate(
         raise ToolError(f"The sub-agent could not be started: {error.message}") from None
     text = _answer(await services.store.reads.messages(session.id))
     if run.outcome is not Outcome.END_TURN:
-        said = f"\n\nIts last words: {text}" if text else ""
+        said = f"\n\nIts last message: {text}" if text else ""
         raise ToolError(f"The sub-agent ended with {run.outcome}: {run.error or 'no answer'}{said}")
     return text or "The sub-agent returned no answer."
 
 
 async def _see_through(services: WorkspaceServices, record: RunRecord) -> Run:
-    """The child's run, once it has ended. A cancel ends the child first: when its parent is over, nobody works for it.
-
-    The child is called off even if the cancel comes while it is being accepted: that cannot be taken back.
-    """
+    """Return the child's run once it has ended. A cancel ends the child first, so that no child works for a parent that
+    is over. That includes a child that is just being accepted, because an accept cannot be undone."""
     run_id = record.run.run_id
     accepting = services.tasks.spawn(services.host.accept(record), name=f"accept {run_id}", awaited=True)
     try:
@@ -84,7 +82,7 @@ async def _call_off(services: WorkspaceServices, accepting: "asyncio.Future[Acce
 
 
 async def _model(services: WorkspaceServices, parent: RunRecord, agent: str | None) -> str | None:
-    """As the agent's file says, where it does: a model by name, or the one of a role."""
+    """The model that the agent's file names, if any: by name or by role."""
     wanted = services.tools.agent(agent).model if agent is not None else None
     if wanted in ROLES:
         model = await services.model(None, ROLES[wanted])

@@ -1,7 +1,7 @@
-"""What the model is told of the day and the repository: in the system prompt as they were when the session began, and
-with a later prompt if they have changed.
+"""The date and the state of the repository, for the model: in the system prompt as they were when the session began,
+and with a later prompt if they have changed.
 
-The system prompt stays as it was: with every change there, the provider would have to read the whole conversation anew.
+The system prompt stays the same: after any change there, the provider would have to read the whole conversation again.
 A note stays with its prompt for all later turns, word for word.
 """
 
@@ -16,9 +16,9 @@ from longboat.runtime.workspace.git_changes import changed_files
 from longboat.tools.files.paths import printable
 
 MAX_NAMED = 20
-"""Files that a note names."""
+"""How many files a note names."""
 STATUS_S = 0.5
-"""How long git may look for uncommitted changes before the note goes without them."""
+"""How long git may look for uncommitted changes; after that, the note leaves them out."""
 _CHANGES = "\nUncommitted changes: "
 
 
@@ -37,11 +37,11 @@ class Surroundings:
         return f"Date: {self.date}\nGit: {printable(git)}"
 
     def is_told(self, told: Sequence[str]) -> bool:
-        """Whether the last of what the model knows says the same."""
+        """Whether the model's latest information says the same."""
         return bool(told) and told[-1].split(_CHANGES, 1)[0] == self.brief
 
     async def describe(self, environ: Mapping[str, str], *, first: bool) -> str:
-        """What to tell. `first`: with the uncommitted changes."""
+        """Write the note. `first`: with the uncommitted changes."""
         changed: tuple[str, ...] = ()
         if first and self.head is not None:
             changed = await changed_files(self.directory, environ, timeout_s=STATUS_S)

@@ -36,7 +36,7 @@ class ToolCaller:
     record: RunRecord
     setup: TurnSetup
     problem: Callable[[str], None]
-    """Told of hooks that fail."""
+    """Reports hooks that fail."""
     told: set[Path] = field(default_factory=set)
 
     async def call(self, part: ToolCallPart, news: News) -> ToolResultPart:
@@ -48,7 +48,7 @@ class ToolCaller:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody canceled the run: something inside the tool was, and the tool let it out.
+            # The run was not canceled: something inside the tool was, and the tool let the cancellation escape.
             result = _failed(f"{part.name} canceled itself.")
         except Exception as error:
             run = self.record.run

@@ -38,7 +38,7 @@ class ToolCalls:
         heed_stop: Callable[[], None],
         problem: Callable[[str], None],
     ) -> None:
-        """`heed_stop` raises where the turn is to do nothing new; `problem` tells people of what goes wrong."""
+        """`heed_stop` raises if the turn must do nothing new; `problem` reports problems to people."""
         self._services = services
         self._owner = owner
         self._record = record
@@ -52,7 +52,8 @@ class ToolCalls:
         """Instructions of files below the workspace that the model has read in this turn."""
 
     async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
-        """The message of the results, finished. `new`: nobody has seen it yet; else a restart came in between."""
+        """Make the calls and return the finished message of results. `new`: no client has seen the message yet;
+        otherwise there was a restart in between."""
         made = self.round = Round(message, self._outbox, new=new)
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
@@ -66,7 +67,8 @@ class ToolCalls:
         return results
 
     def cut_off(self) -> Message | None:
-        """The message of the round that the turn ends in, if any, with the times of the calls that get no result."""
+        """Return the message of the round in which the turn ends, if any, with the times of calls that get no
+        result."""
         if self.round is None:
             return None
         message = self.round.cut_off()
@@ -89,7 +91,7 @@ class ToolCalls:
 
 
 MAX_SHOWN = 1_000_000
-"""Characters of one call's live output. The tool's own file has all of it."""
+"""Maximum live output of one call, in characters. The tool's own file has all of it."""
 
 
 class Slot:
@@ -119,7 +121,7 @@ class Slot:
         )
 
     def show(self, text: str) -> None:
-        """Output of a tool that has already returned is dropped."""
+        """Show live output. Drops output of a tool that has already returned."""
         text = encodable(text)[: max(0, MAX_SHOWN - self._length)]
         if self._result is not None or not text:
             return
@@ -132,10 +134,10 @@ class Slot:
         self._asked_at = asked_at
 
     def note(self, answer: CallAnswer, asked_at: str, answered_at: str) -> None:
-        """On record at once: who let a call run is known even if it never comes to a result."""
+        """Record an answer at once, so that it is known who let a call run even if the call never gets a result."""
         if self._result is None:
             self._answers.append(answer)
-            self._began_at = min(self._began_at, asked_at)  # asked before a restart, the call made again after it
+            self._began_at = min(self._began_at, asked_at)  # asked before a restart; the call is repeated after it
             self.wait(seconds_between(asked_at, answered_at))
             self._round.tell()
 
@@ -149,7 +151,7 @@ class Slot:
         return self._result
 
     def cut_off(self) -> ToolResultPart | None:
-        """The part of a call that gets no result, with its times; None if it has one."""
+        """Return the part of a call that gets no result, with its times; None if it has one."""
         if self._result is not None:
             return None
         if self._asked_at is not None:
@@ -157,12 +159,12 @@ class Slot:
         return self._timed(self.part())
 
     def _timed(self, part: ToolResultPart) -> ToolResultPart:
-        """With the times as of now."""
+        """Add the times as of now."""
         ran_s = max(0.0, round(seconds_between(self._began_at, now()) - self._waited_s, 3))
         return msgspec.structs.replace(part, began_at=self._began_at, waited_s=self._waited_s, ran_s=ran_s)
 
     def keep(self, result: ToolResultPart) -> "Slot":
-        """One from before a restart."""
+        """Keep a result from before a restart."""
         self._result = result
         return self
 
@@ -205,7 +207,7 @@ class Round:
         return msgspec.structs.replace(self._base, parts=parts)
 
     def finish(self, at: str, noted: Callable[[Message], Message]) -> Message:
-        """`noted` adds what else the model is to read."""
+        """Finish the round. `noted` adds more text for the model."""
         self._base = msgspec.structs.replace(self._base, finished_at=at)
         message = noted(self.message())
         self._outbox.whole(message)
@@ -213,7 +215,7 @@ class Round:
 
 
 def group_calls(calls: list[ToolCallPart], tools: Mapping[str, Tool]) -> list[list[ToolCallPart]]:
-    """Calls in the order they are made; those of a group at once, as their tool allows."""
+    """Group the calls in order; the calls of a group run at the same time, if their tool allows it."""
     found: list[list[ToolCallPart]] = []
     for call in calls:
         tool = tools.get(call.name)

@@ -57,18 +57,18 @@ def _with_guarded_names(need: Need, workspace: Path) -> Need:
 
 
 def _lead_elsewhere(paths: Sequence[str]) -> bool:
-    """Whether any path, which was resolved before, has become a link."""
+    """Whether any of these resolved paths has become a link."""
     return any(os.path.realpath(path) != os.path.normpath(path) for path in paths)
 
 
 class News(Protocol):
-    """Is notified of what a call does before it has a result."""
+    """Receives what a call does before it has a result."""
 
     def show(self, text: str) -> None:
         """Live output."""
 
     def ask(self, asked_at: str) -> None:
-        """The call waits for a person from now on."""
+        """The call starts to wait for a person."""
 
     def note(self, answer: CallAnswer, asked_at: str, answered_at: str) -> None:
         """Someone answered a permission or question of the call."""
@@ -89,8 +89,8 @@ class CallContext:
         approved: bool,
         planning: bool,
     ) -> None:
-        """`told`: instructions that this turn's model has read. `approved`: a hook lets the call through. `planning`:
-        the turn must change nothing yet."""
+        """`told`: instructions that this turn's model has read. `approved`: a hook allowed the call. `planning`: the
+        turn must not change anything yet."""
         self._services = services
         self._record = record
         self._call_id = call_id
@@ -115,7 +115,7 @@ class CallContext:
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
         run, resolved = self._record.run, need.paths
-        # The paths of a command are looked up by whoever runs it, before and after it is permitted.
+        # The tool that runs a command looks up its paths, before and after it is permitted.
         is_command = self._services.tools.traits_of(need.tool).effect is Effect.RUNS
         await asyncio.to_thread(self._check_private, need, is_command=is_command)
         if not is_command:
@@ -163,7 +163,7 @@ class CallContext:
         return Allow()
 
     def _check_private(self, need: Need, *, is_command: bool) -> None:
-        """The server's own files are refused under any name, whatever rules and people allow."""
+        """Refuse the server's own files under any name, whatever rules and people allow."""
         known = self._services.private_files.known()
         named = files_named(need, self.directory) if is_command else ()
         if name := next(filter(None, map(known, (*need.paths, *named))), ""):
@@ -173,7 +173,7 @@ class CallContext:
         return self._rules_by_now().deny
 
     def _rules_by_now(self) -> Rules:
-        """The current rules; or those the call was judged by, if the file is just being edited and cannot be read."""
+        """Return the current rules; if the file is being edited and cannot be read, those the call was judged by."""
         try:
             return self._rules()
         except ToolError:
@@ -182,7 +182,7 @@ class CallContext:
             return self._judged
 
     def _judge_again(self, need: Need, before: Rules) -> None:
-        """The answer may have taken long: what the rules deny by now is denied."""
+        """Judge the call again: the answer may have taken long, and rules added since then may deny it."""
         rules = self._rules_by_now()
         verdict = judge(need, rules=rules, directory=str(self.directory))
         if isinstance(verdict, Deny):
@@ -191,7 +191,7 @@ class CallContext:
         self._check_denials(need, replace(rules, allow=(), deny=added))
 
     def _check_denials(self, need: Need, rules: Rules) -> None:
-        """For calls that no person checks against these rules: refuse what may turn out to be denied."""
+        """Refuse what may turn out to be denied, in calls that no person reviews."""
         if why := may_be_denied(need, rules=rules, directory=str(self.directory)):
             raise ToolError(f"A rule may deny this: {why} {NO_WAY_AROUND}")
 
@@ -207,11 +207,11 @@ class CallContext:
                 try:
                     await self._services.remember(answered.granted)
                 except (ConfigInvalid, OSError) as error:
-                    # Allowed it is, for this session at least: that went on record with the answer.
+                    # It is allowed for this session at least: that was recorded with the answer.
                     self.output(f"[The rule could not be saved: {error}]\n")
 
     def _is_readable(self, need: Need) -> bool:
-        """Whether it reads our own output files or the user's skills, which the model was told to read."""
+        """Whether it reads our own output files or the user's skills, which we told the model to read."""
         roots = self._services.tools.readable
         return (
             need.action == "read"

@@ -82,7 +82,7 @@ class Turn:
         self._summarizing = False
         self._summarized = False
         self._asked_to_speak = False
-        """The model ended without a word, and was asked once for more."""
+        """The model ended without text, and was asked once more."""
         self._counted = (0, 0)
         """Tokens the provider counted, and how many messages of the history they cover."""
         self._models: TurnModels | None = None
@@ -111,7 +111,7 @@ class Turn:
         self._task = self._services.tasks.spawn(self._steps(), name=f"steps of {self.run_id}", awaited=True)
 
     def stop(self, why: Stop, *, by: str | None = None) -> None:
-        """Ask the turn to end. A cancel outranks an interruption. `by`: the client that wants it."""
+        """Ask the turn to end. A cancel outranks an interruption. `by` is the client that requests it."""
         first = self._stop is None
         self._stopped_by = self._stopped_by or by
         if first or why is Stop.CANCEL:
@@ -143,7 +143,7 @@ class Turn:
         try:
             return await self._close(*judge_turn(self._task, self._stop, self._record.run))
         except Exception:
-            # A defect of ours must not leave the run active for ever: it ends without its last words (E1).
+            # A bug of ours must not leave the run active forever: it ends without its last output (E1).
             log_failure("a turn could not be closed", self._record.run)
             ending = Ending(message_id=None, text="", error=f"{FAILED}. See the server's log for details.")
             return Outcome.ERROR, self._services.asks.withdraw(self.run_id).joined(ending)
@@ -153,7 +153,7 @@ class Turn:
         if outcome is Outcome.CANCELED and self._stopped_by is not None:
             finish = msgspec.structs.replace(finish, detail=f"by {person(self._stopped_by)}")
         if self._summarizing:
-            self._drop_draft()  # half a summary is nobody's answer
+            self._drop_draft()  # half a summary is not an answer
         if self._record.tries and not self._history:
             await self._read_history()
         half = (self._draft.message() if self._draft is not None else None, self._tool_calls.cut_off())
@@ -183,7 +183,7 @@ class Turn:
         if self._record.options.shell is not None:
             return await self._run_shell(self._record.options.shell)
         lineup = await self._services.lineup(self._record.model, "large")
-        config = self._services.config()  # for all of the turn: a file that is being edited does not end it
+        config = self._services.config()  # for the whole turn, so that a file being edited does not end it
         self._limits.begin(config.limits)
         self._models = TurnModels(lineup, config.retry, self._notices.problem)
         if self._record.tries and await was_approved(self._services.store, self._record):
@@ -204,7 +204,7 @@ class Turn:
             await self._announce_prompts()
             try:
                 if await self._make_room(self._model):
-                    continue  # who wanted to steer meanwhile still can
+                    continue  # prompts that arrived meanwhile can still steer
                 await self._owner.send_step(self.run_id)
                 self._limits.add_step()
                 reason, calls = await self._step(self._model)
@@ -221,7 +221,7 @@ class Turn:
         return self._models.current
 
     async def _fail_over(self, error: ModelError) -> None:
-        """Another model continues the turn, from what the transcript has. Raises the error if none can."""
+        """Let another model continue the turn from the transcript. Raises the error if none can."""
         assert self._models is not None, "a model has failed"
         model = self._models.take_over(error)
         self._drop_draft()
@@ -234,7 +234,7 @@ class Turn:
         self._setup = replace(setup, system=setup.system + self._added, form=self._setup.form)
 
     async def _heed_approval(self) -> None:
-        """People approved the plan of the step that just ended: from now on the turn has all tools."""
+        """If people approved the plan of the step that just ended, give the turn all tools."""
         answer = approval_in(self._own[-2:]) if self._record.options.plan else None
         if answer is not None:
             self._record = without_plan(self._record)
@@ -243,7 +243,7 @@ class Turn:
             await self._set_up_again(self._model)
 
     async def _read_history(self) -> None:
-        """What was said so far; of a run that is resumed, its own part too, which it ends like the rest (T3)."""
+        """Read the transcript so far; for a resumed run, including its own part, which it closes like the rest (T3)."""
         after = max(self._owner.summary_seq - 1, 0)
         self._history = await self._services.store.reads.messages(self._session_id, after=after)
         self._own = [message for message in self._history if self._is_own(message)]
@@ -252,7 +252,8 @@ class Turn:
         return message.run_id == self.run_id and message.role is not Role.USER
 
     async def _run_shell(self, command: str) -> StopReason:
-        """A person's command is on record as a call that nobody had to think of: the next prompt's model reads it."""
+        """Run a person's command. It is recorded as a tool call without a model; the model of the next prompt reads
+        it."""
         self._setup = await self._services.tools.shell()
         shell = next(tool.spec for tool in self._setup.tools.values())
         text = msgspec.json.encode({shell.traits.command: command}).decode()
@@ -265,8 +266,8 @@ class Turn:
         return StopReason.END_TURN
 
     async def _fill_in(self) -> None:
-        """A prompt that calls an MCP server's becomes what the server says: so it is sent, and so it stands in the
-        transcript. Only here, where a server that hangs holds nobody up and a cancel finds the turn."""
+        """Replace a call of an MCP server's prompt with the text from the server, in the request and in the transcript.
+        Done here, because a server that hangs then delays no one, and a cancel can reach the turn."""
         own = (i for i, each in enumerate(self._history) if each.run_id == self.run_id and each.role is Role.USER)
         if (place := next(own, None)) is None:
             return  # a summary has taken its place since
@@ -277,8 +278,8 @@ class Turn:
             self._outbox.whole(said)
 
     async def _add_notes(self) -> None:
-        """What has changed around the session, and what people undid of its file changes, is told in front of the
-        prompt that came next. It stays there for later turns, and is in no transcript: nobody said it."""
+        """Put notes before the next prompt: what has changed around the session, and which of its file changes people
+        undid. They stay there for later turns. They are not part of the transcript, because no one said them."""
         around, undone = await asyncio.gather(
             self._describe_surroundings(), self._services.review.notes(self._session_id, self.run_id)
         )
@@ -289,8 +290,8 @@ class Turn:
                 self._history[place] = msgspec.structs.replace(message, parts=(*parts, *message.parts))
 
     async def _describe_surroundings(self) -> dict[str, str]:
-        """Add the day and the repository as they were when the session began to the system prompt; for each run that
-        found them changed, the note that goes with its prompt."""
+        """Add the date and the repository's state at the start of the session to the system prompt; for each run that
+        found them changed, make the note that goes with its prompt."""
         if not self._setup.surroundings:
             return {}
         known, around = await asyncio.gather(
@@ -307,7 +308,7 @@ class Turn:
         return known
 
     def _ask_to_speak(self, reason: StopReason) -> bool:
-        """Whether the model ended without a word and is to try again: many do after their last tool call."""
+        """Whether the model ended without text and should try again: many do after their last tool call."""
         assert self._draft is not None, "a step without calls leaves its answer"
         if self._asked_to_speak or reason is not StopReason.END_TURN or text_of(self._draft.message()).strip():
             check_answer(self._draft.message(), reason)
@@ -319,11 +320,11 @@ class Turn:
         return True
 
     def _tell_model(self, text: str) -> None:
-        """For the model alone: nobody said this."""
+        """Add text for the model only; no person said it."""
         self._history.append(msgspec.structs.replace(self._notices.blank(Role.USER), parts=(TextPart(text=text),)))
 
     async def _send_back(self) -> bool:
-        """Whether the answer does not fit the schema that the prompt came with, and the model is to try again."""
+        """Whether the answer does not match the prompt's schema and the model should try again."""
         if self._setup.form is None or self._draft is None:
             return False
         complaint = await self._setup.form.complaint(text_of(self._draft.message()))
@@ -343,7 +344,7 @@ class Turn:
             self._tell_model(said)
 
     async def _announce_prompts(self) -> None:
-        """Hooks may refuse the prompt that began the turn, object to one that came later, and add to both (A5)."""
+        """Let hooks deny the prompt that started the turn, object to later ones, and add to both (A5)."""
         for prompt, first in self._asked.untold():
             said = await announce(
                 self._services, self._setup.hooks, self._record.run, prompt, first=first, problem=self._notices.problem
@@ -352,15 +353,13 @@ class Turn:
                 self._add_to_system(text)
 
     def _add_to_system(self, text: str) -> None:
-        """To the system prompt, also of a model that takes over."""
+        """Add to the system prompt, also for a model that takes over."""
         self._added += f"\n\n{text}"
         self._setup = replace(self._setup, system=f"{self._setup.system}\n\n{text}")
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
-        """One answer of the model: why the turn ends with it, or the calls with which it continues.
-
-        Neither, if the window overflowed: then the session was summarized and the step is to be built anew.
-        """
+        """Get one answer from the model. Returns why the turn ends with it, or the calls with which it continues.
+        Neither if the window overflowed: the session was then summarized, and the step must be built again."""
         try:
             finished = await self._ask(model, for_model(self._history, self._owner.summary_seq))
         except ModelError as error:
@@ -426,7 +425,7 @@ class Turn:
             await self._heed_approval()
 
     async def _resume_calls(self) -> None:
-        """After a restart: calls that waited for somebody have done nothing yet, and are made again (A2)."""
+        """After a restart, repeat calls that waited for an answer: they have done nothing yet (A2)."""
         last = self._history[-1] if self._history else None
         if last is None or last.role is not Role.TOOL or last.finished_at is not None:
             return
@@ -437,12 +436,12 @@ class Turn:
         await self._heed_approval()
 
     def _take(self, message: Message) -> None:
-        """It is part of the turn and of what the model sees."""
+        """Add a message to the turn and to what the model sees."""
         self._own.append(message)
         self._history.append(message)
 
     def _heed_stop(self) -> None:
-        """A tool or an adapter may have swallowed the cancellation: the turn does nothing new all the same."""
+        """Raise if the turn was stopped: a tool or an adapter may have swallowed the cancellation."""
         if self._stop is not None:
             raise asyncio.CancelledError
 
@@ -462,7 +461,8 @@ class Turn:
         return len(for_model(self._history, self._owner.summary_seq)) > 1
 
     async def _sum_up(self) -> StopReason:
-        """A7: a summary on request is the whole turn, and its answer. What steers meanwhile runs after it (L10)."""
+        """A7: make a summary on request. It is the whole turn, and its answer. Prompts that steer meanwhile run after
+        it (L10)."""
         self._history = [message for message in self._history if message.run_id != self.run_id or message.summary]
         if not self._history or self._history[-1].run_id != self.run_id:  # else a restart came right after it
             if not self._can_shrink():
@@ -503,7 +503,7 @@ class Turn:
         self._draft = None
         mark = set_summary(self._session_id, summary.seq)
         self._outbox.tell(summary, Change.UPDATED, writes=[put_message(summary), mark])
-        # What was told will be on disk, whatever becomes of this turn: memory follows at once.
+        # What was sent will be on disk, whatever becomes of this turn, so memory follows at once.
         self._owner.summary_seq = summary.seq
         self._history.append(summary)
         self._counted = (0, 0)
@@ -512,12 +512,12 @@ class Turn:
         await self._outbox.flush()
 
     async def _plan(self) -> str:
-        """The session's todos: they outlive a summary (A7)."""
+        """The session's todos, which outlive a summary (A7)."""
         items = await self._services.store.reads.todos(self._session_id)
         return PLAN + "\n".join(f"- [{item.state}] {item.text}" for item in items) if items else ""
 
     def _drop_draft(self) -> None:
-        """Withdraw an answer that is none: one that overflowed the window, or half a summary."""
+        """Withdraw an incomplete answer: one that overflowed the window, or half a summary."""
         if self._draft is not None:
             message = self._draft.message()
             write = delete_message(message.id)

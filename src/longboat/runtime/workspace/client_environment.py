@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from longboat.errors import BadInput
 
 MAX_BYTES = 256 * 1024
-"""Of all names and values of one."""
+"""For all names and values of one environment."""
 MAX_NAMES = 2_000
 MAX_ONE = 100_000
 """Bytes of one variable: Linux starts no program with one of 128 KB."""
 MAX_CLIENTS = 64
-"""Whose environments are kept; the one that sent first is forgotten first."""
+"""How many clients' environments to keep; the oldest is forgotten first."""
 
 Environ = Mapping[str, str]
 
@@ -28,7 +28,7 @@ class ClientEnvironments:
         self._last: Environ | None = None
 
     def put(self, client_id: str | None, environ: Environ) -> None:
-        """A client sent its environment. Clients without a name share the last one sent."""
+        """Keep a client's environment. Clients without a name share the last one sent."""
         self._last = environ
         if client_id is not None:
             self._of_client.pop(client_id, None)
@@ -37,8 +37,8 @@ class ClientEnvironments:
                 del self._of_client[next(iter(self._of_client))]
 
     def bind(self, run_id: str, client_id: str | None) -> bool:
-        """A run is being submitted: whatever its client sends from another shell later, this is the run's. Whether it
-        had none before."""
+        """Fix the environment of a run when it is submitted, whatever its client sends from another shell later.
+        Returns whether the run had none before."""
         if run_id in self._of_run:
             return False
         environ = self._of_client.get(client_id or "", self._last)
@@ -47,18 +47,18 @@ class ClientEnvironments:
         return True
 
     def release(self, run_id: str) -> None:
-        """The run is over, or was never accepted."""
+        """Forget a run that is over, or was never accepted."""
         self._of_run.pop(run_id, None)
 
     def of(self, run_id: str | None = None, client_id: str | None = None) -> Environ | None:
-        """The run's, else its client's, else the last that anybody sent; None if nobody did since the workspace
-        opened."""
+        """Return the run's environment, else its client's, else the last one sent; None if no client has sent any since
+        the workspace opened."""
         own = self._of_run.get(run_id or "")
         return self._of_client.get(client_id or "", self._last) if own is None else own
 
 
 def check_environ(environ: Environ) -> Environ:
-    """The same, or BadInput. The error contains no values, and names only if they are short."""
+    """Return the environment if it is valid. The error contains no values, and names only if they are short."""
     if len(environ) > MAX_NAMES:
         raise _bad(f"it has {len(environ):,} variables; the limit is {MAX_NAMES:,}")
     total = 0

@@ -75,18 +75,18 @@ class ModelPool:
             await self._local.aclose()
 
     def config(self, directory: Path) -> Config:
-        """The configuration of a directory as its files are now."""
+        """Return the configuration of a directory as its files are now."""
         stamp = self._stamp(directory)
         known = self._configs.get(directory)
         if known is None or known[0] != stamp:
             known = self._configs[directory] = (stamp, self._read(directory))
         if isinstance(known[1], ConfigInvalid):
-            raise known[1].with_traceback(None)  # else it would keep the frames of everyone who was ever told
+            raise known[1].with_traceback(None)  # otherwise it would keep the frames of every earlier caller
         return known[1]
 
     async def look(self, directory: Path) -> None:
-        """Read the configuration if its files are others than before. Off the loop until they are: a disk may be away,
-        and nobody asked."""
+        """Reread the configuration if its files have changed. Checks off the event loop first, because no request waits
+        for this and the disk may be slow."""
         stamp = await asyncio.to_thread(self._stamp, directory)
         known = self._configs.get(directory)
         if known is None or known[0] != stamp:
@@ -94,7 +94,7 @@ class ModelPool:
                 self.config(directory)
 
     def listen(self, directory: Path, listener: Listener | None) -> None:
-        """Call this when the configuration of a directory has changed; None to stop."""
+        """Call this function when the configuration of a directory has changed; None to stop."""
         if listener is None:
             self._listeners.pop(directory, None)
         else:
@@ -107,8 +107,8 @@ class ModelPool:
         return tuple(_stamp(file) for file in files)
 
     def _read(self, directory: Path) -> Config | ConfigInvalid:
-        """What the files say; the same object as before if they say the same. Another stored key makes another object,
-        and so other models."""
+        """Read the files; return the same object as before if they say the same. Another stored key makes a new object,
+        and so new models."""
         now, credentials = _load(directory)
         known, keys_before = self._configs.get(directory), self._credentials.get(directory)
         self._credentials[directory] = credentials
@@ -121,7 +121,7 @@ class ModelPool:
         return now
 
     async def lineup(self, directory: Path, name: str | None, role: ModelRole) -> Lineup:
-        """The model of that name, or those of that role in order of preference."""
+        """Return the model of that name, or the models of that role in order of preference."""
         if self._source is not None:
             return Lineup((self._source.resolve(name, role),))
         found = self._found.get((directory, name, role))
@@ -137,7 +137,7 @@ class ModelPool:
         return lineup
 
     async def offered(self, directory: Path) -> ModelPage:
-        """What a prompt in this directory can name."""
+        """List the models that a prompt in this directory can name."""
         if self._source is not None:
             model = self._source.resolve(None, "large")
             name = f"{model.provider}/{model.name}"
@@ -163,11 +163,11 @@ class ModelPool:
         )
 
     def advice(self, directory: Path, model: Model) -> str | None:
-        """A notice for someone who got this model without naming it."""
+        """Return a notice for someone who got this model without naming it."""
         return advice_on(self.config(directory), model.provider) if self._source is None else None
 
     def _turn_to(self, directory: Path, key: bytes) -> None:
-        """The directory's models come from this registry now. The one before is retired if nobody else uses it."""
+        """Use this registry for the directory from now on. Retire the previous one if no other directory uses it."""
         before = self._used.get(directory)
         if before == key:
             return
@@ -198,7 +198,7 @@ def _key_of(config: Config, credentials: Credentials) -> bytes:
 
 
 def _first(names: Sequence[str], cooldowns: Cooldowns) -> str | None:
-    """The one that answers now."""
+    """The model that answers now."""
     return min(names, key=cooldowns.left_s, default=None)
 
 

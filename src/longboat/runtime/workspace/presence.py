@@ -40,7 +40,7 @@ class Presence:
     async def stream(
         self, *, client_id: str, after: str | None, session_id: str | None, answers: bool
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """`answers`: the client says that someone can answer questions there."""
+        """`answers`: the client says that someone there can answer questions."""
         stream = object()
         new = self.claims.attach(client_id, stream, answers=answers)
         try:
@@ -53,7 +53,8 @@ class Presence:
             self.claims.detach(client_id, stream)
 
     async def release(self, client_id: str) -> None:
-        """Give a client's claim back. Returns when that is on record: who asks next must not find the client there."""
+        """Release a client's claim. Returns once that is recorded, so that the next request does not find the
+        client."""
         self.claims.release(client_id)
         await self._clients.wait_told()
 
@@ -89,7 +90,7 @@ class Claims:
         return any(self._answering.values())
 
     def hold(self) -> None:
-        """Keep the workspace until the first stream may have come."""
+        """Keep the workspace open until the first stream can have arrived."""
         if self._hold is not None:
             self._hold.cancel()
         self._hold = asyncio.get_running_loop().call_later(self._hold_s, self._unhold)
@@ -121,7 +122,7 @@ class Claims:
             self._leaving[client_id] = timer
 
     def release(self, client_id: str) -> None:
-        """The client gives its claim back, now."""
+        """Release the client's claim now."""
         if client_id in self._leaving:
             self._leaving.pop(client_id).cancel()
         self._answering.pop(client_id, None)
@@ -160,7 +161,7 @@ class AttachedClients:
         self._tell(write, Change.DELETED, client_id, self._came_at.pop(client_id, now()))
 
     async def wait_told(self) -> None:
-        """Until all that was said is on record, or was refused."""
+        """Wait until all events are recorded, or were refused."""
         if self._told is not None:
             await asyncio.wait([self._told])
 

@@ -105,7 +105,7 @@ class Services:
         return await self.models.lineup(self.directory, name, role)
 
     async def model_of(self, command: Command) -> str | None:
-        """The model that a command asks for, by its name."""
+        """Return the model that a command asks for, by its name."""
         if command.model != "small":
             return command.model if command.model != "large" else None
         model = await self.model(None, "small")
@@ -154,7 +154,7 @@ class Services:
         return replace(setup, problems=(*setup.problems, told)) if told else setup
 
     def is_ready(self) -> bool:
-        """Whether the directory is there and its configuration can be used."""
+        """Whether the directory exists and its configuration can be used."""
         try:
             self.config()
         except ConfigInvalid:
@@ -162,7 +162,7 @@ class Services:
         return self.directory.is_dir()
 
     def tell(self, event: msgspec.Struct) -> None:
-        """Something happened that nobody waits for. A store that fails just now leaves it untold."""
+        """Announce something that no one waits for. If the store fails, the event is lost."""
         unit = Unit(workspace_id=self.id, entries=[Entry.of(Change.UPDATED, event)], durable=False)
         future = self.store.submit(unit)
         future.add_done_callback(lambda done: done.cancelled() or done.exception())

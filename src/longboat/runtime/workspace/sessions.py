@@ -52,7 +52,7 @@ class Sessions:
             return await self.get(session_id)  # what was read may be gone since
         if found is None:
             raise SessionNotFound(session_id)
-        if session_id not in self._actors:  # somebody else may have been faster
+        if session_id not in self._actors:  # someone else may have been faster
             self._actors[session_id] = SessionActor(
                 services,
                 found,
@@ -65,18 +65,18 @@ class Sessions:
         self._deletions += 1
 
     def with_position(self, run: Run) -> Run:
-        """The run with its present place in the queue, which only memory knows."""
+        """Return the run with its current position in the queue, which only memory knows."""
         actor = self._actors.get(run.session_id)
         return actor.live.with_position(run) if actor is not None else msgspec.structs.replace(run, position=None)
 
     def refuse(self) -> None:
-        """The server is leaving: take no new prompts and start nothing more; what is queued stays queued."""
+        """The server is leaving: accept no new prompts and start nothing more; queued prompts stay queued."""
         self._leaving = True
         for actor in self._actors.values():
             actor.leave()
 
     async def wind_down(self) -> None:
-        """After `refuse`: until no turn runs and all cancels are done."""
+        """After `refuse`: wait until no turn runs and all cancels are done."""
         for actor in list(self._actors.values()):
             await actor.live.wait_until(lambda state: state.leaving and not state.busy and not state.covered)
 
@@ -102,7 +102,7 @@ class RunWaiters:
         self._wake(run_id)
 
     async def wait(self, run_id: str, timeout_s: float) -> None:
-        """Until the run is finished, nobody waits any more, or the time is over."""
+        """Wait until the run is finished, `close` is called, or the time is over."""
         if timeout_s <= 0 or run_id not in self._sessions:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -113,7 +113,7 @@ class RunWaiters:
             self._forget(run_id, future)
 
     def close(self) -> None:
-        """Let everybody go: what they wait for will not be told here."""
+        """Release all waiting callers: this workspace will not announce what they wait for."""
         for run_id in list(self._waiting):
             self._wake(run_id)
 

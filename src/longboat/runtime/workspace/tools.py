@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from longboat.tools.process.jobs import Jobs
 
 SMALL_WINDOW = 16_000
-"""Tokens. A model with less is given few tools, in few words: the descriptions of all would fill it."""
+"""In tokens. A model with less gets few tools with short descriptions: those of all tools would fill its window."""
 
 _SHELL_STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE"})
 _OURS = frozenset(name for names in PROVIDER_KEYS.values() for name in names)
@@ -90,15 +90,15 @@ class WorkspaceTools:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """For child processes that are nobody's own: what the last client sent, else what the server has."""
+        """The environment for child processes that belong to no run: the last client's, else the server's."""
         return self._for_children(self.environments.of())
 
     def environ_of(self, run: wire.Run) -> Mapping[str, str]:
-        """For child processes of a run, or of the sub-agent that it sent."""
+        """The environment for child processes of a run, or of its sub-agent."""
         return self._for_children(self.environments.of(run.parent_run_id or run.run_id, run.client_id))
 
     def _for_children(self, sent: Mapping[str, str] | None) -> Mapping[str, str]:
-        """None of our keys and tokens, and nothing that a shell would run by itself."""
+        """Remove our keys and tokens, and everything that a shell would run on its own."""
         given = os.environ if sent is None else sent
         return _without_our_own({name: value for name, value in given.items() if not self._is_kept_back(name)})
 
@@ -107,8 +107,8 @@ class WorkspaceTools:
         return own or name in self._secrets
 
     async def turn_setup(self, *, model: Model, agent: str | None, child: bool, plan: bool) -> TurnSetup:
-        """What the next turn works with. `agent` names a sub-agent that the project defines. `plan`: the turn must
-        change nothing, and proposes a plan instead."""
+        """Set up the next turn. `agent` names a sub-agent that the project defines. `plan`: the turn must change
+        nothing, and proposes a plan instead."""
         config = self._config()
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
@@ -138,17 +138,17 @@ class WorkspaceTools:
         )
 
     async def shell(self) -> TurnSetup:
-        """For a command that a person runs: no model has a part in it."""
+        """The tool for a command that a person runs, without a model."""
         config = self._config()
         self._secrets |= _secrets(config)
-        # Not with the MCP servers' tools: one that does not answer would be waited for.
+        # Without the MCP servers' tools: this would wait for a server that does not answer.
         built_in = (await self._configured_tools(config)).own
         shell = next(tool for tool in built_in if tool.spec.traits.command)
         return TurnSetup(system="", tools={shell.spec.name: shell}, hooks=read_hooks(config.hooks))
 
     @property
     def traits(self) -> Mapping[str, ToolTraits]:
-        """Of the tools that permission rules may name: built in, or handed to the app."""
+        """The traits of the tools that permission rules may name: built in, or passed to the app."""
         return {**built_in_traits(), **{tool.spec.name: tool.spec.traits for tool in self._extra}}
 
     def traits_of(self, tool: str) -> ToolTraits:
@@ -162,7 +162,7 @@ class WorkspaceTools:
         raise ToolError(f"There is no sub-agent {name!r}. Defined here: {known}.")
 
     async def command(self, name: str) -> Command | None:
-        """The command of that name, as its file is now."""
+        """Return the command of that name, as its file is now."""
         context = await asyncio.to_thread(self._library.load)
         command = next((each for each in context.commands if each.name == name), None)
         if command is not None and command.agent not in (None, *(agent.name for agent in context.agents)):
@@ -201,12 +201,12 @@ class WorkspaceTools:
         return (Path(os.path.realpath(self._scratch)), *skills)
 
     async def instructions_for(self, path: Path) -> list[tuple[Path, str]]:
-        """What AGENTS.md files below the workspace say of a file, each with where it stands."""
+        """Return what AGENTS.md files below the workspace say about a file, each with its path."""
         found = await asyncio.to_thread(self._library.for_path, path)
         return [(each.path, instruction_block(each, self._directory)) for each in found.items]
 
     async def diagnostics_after(self, path: Path, content: bytes | None) -> str:
-        """What language servers say of a file that was just changed."""
+        """Return what language servers say about a file that was just changed."""
         if content is None or self._configured is None:
             return ""
         try:
@@ -216,7 +216,7 @@ class WorkspaceTools:
         return await self._configured[1].lsp.diagnostics_after(path, text)
 
     def warm(self, path: Path) -> None:
-        """A file was read and may soon be edited: its language server may start."""
+        """Start the language server of a file that was read and may soon be edited."""
         if self._configured is not None:
             self._configured[1].lsp.warm(path)
 
@@ -225,8 +225,8 @@ class WorkspaceTools:
         return tuple(mcp_event(state) for state in configured.mcp.states())
 
     async def mcp_prompt(self, call: PromptCall) -> str | None:
-        """What an MCP server has for this call; None if it is a command's, or there is no such server. ToolError says
-        why it cannot be had."""
+        """Return an MCP server's prompt for this call; None if a command has that name, or there is no such server.
+        ToolError says why the server cannot be used."""
         config = self._config()
         command = str(call).removeprefix("/")
         if call.server not in config.mcp or any(each.name == command for each in self._context.commands):
@@ -234,13 +234,13 @@ class WorkspaceTools:
         return await fetch_prompt((await self._configured_tools(config)).mcp, call)
 
     async def mcp_login(self, server: str, redirect_url: str | None) -> workshop.McpEvent:
-        """Begin a login to an MCP server, or end it with the address that its page led to."""
+        """Start a login to an MCP server, or complete it with the address where its page ended."""
         mcp = (await self._configured_tools(self._config())).mcp
         state = mcp.begin_login(server) if redirect_url is None else mcp.end_login(server, redirect_url)
         return mcp_event(await state)
 
     async def wait_logged_in(self, server: str) -> None:
-        """Until nobody is asked to log in to this MCP server."""
+        """Wait until no login to this MCP server is pending."""
         if self._configured is not None:
             await self._configured[1].mcp.wait_logged_in(server)
 
@@ -256,7 +256,7 @@ class WorkspaceTools:
         await self._retired.aclose()
 
     async def _small_setup(self, config: Config, model: Model, *, child: bool, plan: bool) -> TurnSetup:
-        """For a model with a small window."""
+        """Set up a turn for a model with a small window."""
         can = model.abilities
         system = build_short_prompt(self._directory) if can.agent else build_small_prompt(date.today().isoformat())
         setup = TurnSetup(
@@ -286,7 +286,7 @@ class WorkspaceTools:
             if self._configured is None or self._configured[0] != key:
                 new = await asyncio.to_thread(ConfiguredTools, config, self._shop(self._open_jobs()))
                 if self._configured is not None:
-                    # A call under way loses its server: the configuration says that it is not wanted any more.
+                    # A running call loses its server, because the configuration no longer wants it.
                     self._retired.spawn(self._configured[1].aclose(), name="retire configured")
                 self._configured = (key, new)
             return self._configured[1]
@@ -306,7 +306,7 @@ class WorkspaceTools:
         return tuple(_job_info(job) for job in self.jobs.list()) if self.jobs is not None else ()
 
     async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> workshop.JobOutput:
-        """A job and what it wrote after a place, or the newest of it."""
+        """Return a job and its output after a position, or its newest output."""
         job = self._job(job_id)
         if after is not None:
             await job.wait_news(after, wait_s)
@@ -366,7 +366,7 @@ def _job_info(job: "Job") -> workshop.Job:
 
 
 def _without_our_own(environ: dict[str, str]) -> dict[str, str]:
-    """Without the virtual environment that we ourselves run in: a project's `python` is not Longboat's."""
+    """Remove the virtual environment that Longboat itself runs in: a project's `python` is not Longboat's."""
     if environ.get("VIRTUAL_ENV") != sys.prefix:
         return environ
     del environ["VIRTUAL_ENV"]
@@ -376,13 +376,13 @@ def _without_our_own(environ: dict[str, str]) -> dict[str, str]:
 
 
 def _secrets(config: Config) -> set[str]:
-    """The variables that providers, the search provider and MCP servers have their values from."""
+    """The variables from which providers, the search provider and MCP servers take their values."""
     sections = (config.providers, config.web.search, config.mcp)
     return names_in(msgspec.json.encode(sections).decode())
 
 
 def _for_plan(tools: Mapping[str, Tool], everything: Mapping[str, Tool], *, plan: bool, child: bool) -> dict[str, Tool]:
-    """The tools of a run that plans first, or of one that does not. Only people's own runs propose plans."""
+    """Choose the tools of a run, whether it plans first or not. Only people's own runs propose plans."""
     proposing = tools_to_propose_with(everything)
     if not plan:
         return {name: tool for name, tool in tools.items() if name not in proposing}
@@ -390,7 +390,7 @@ def _for_plan(tools: Mapping[str, Tool], everything: Mapping[str, Tool], *, plan
 
 
 def _setup_to_plan(setup: TurnSetup, *, plan: bool) -> TurnSetup:
-    """With what the model must know if nothing may be changed yet."""
+    """Add what the model must know while nothing may be changed."""
     if not plan:
         return setup
     tool = next(iter(tools_to_propose_with(setup.tools)), None)
@@ -399,7 +399,8 @@ def _setup_to_plan(setup: TurnSetup, *, plan: bool) -> TurnSetup:
 
 
 def _of_child(tools: Mapping[str, Tool], agent: Agent | None) -> dict[str, Tool]:
-    """A sub-agent looks; one that the project defines has what its file says."""
+    """Choose the tools of a sub-agent: by default those that read; a sub-agent that the project defines has those in
+    its file."""
     read_only = agent is None or agent.read_only
     given = (SubAgents.ALL,) if read_only else (SubAgents.ALL, SubAgents.UNRESTRICTED)
     allowed = {name: tool for name, tool in tools.items() if tool.spec.traits.sub_agents in given}

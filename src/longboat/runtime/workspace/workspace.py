@@ -145,7 +145,7 @@ class Workspace:
         self.tools.environments.release(run.run_id)
 
     async def _tell_hooks(self, run: Run) -> None:
-        """They are only told; the workspace stays open for them (A5)."""
+        """Notify the hooks; the workspace stays open for them (A5)."""
         try:
             with suppress(ConfigInvalid, WorkspaceClosing), self._staying():
                 await tell_finished(self.services, read_hooks(self.services.config().hooks), run)
@@ -180,7 +180,7 @@ class Workspace:
         )
 
     async def agent(self, name: str | None = None) -> AgentInfo:
-        """Who would answer a prompt that names this model, or none."""
+        """Say which model would answer a prompt that names this model, or none."""
         busy = self.sessions.runs_active > 0
         try:
             model = await self.services.model(name, "large")
@@ -198,7 +198,8 @@ class Workspace:
     # Sessions
 
     async def create_session(self, request: CreateSession, *, sent_by: tuple[str, str] | None = None) -> Session:
-        """`sent_by`: of a sub-agent, the session that sends it and the call. Raises UniqueViolated if it is there."""
+        """`sent_by`: for a sub-agent, the session and the call that start it. Raises UniqueViolated if the session
+        exists."""
         self._check_open()
         at = now()
         parent, call = sent_by or (None, None)
@@ -216,8 +217,8 @@ class Workspace:
         return session
 
     async def open_session(self, request: CreateSession) -> tuple[Session, bool]:
-        """The session a client asks for, and whether it is new. Asking again under the id that the client chose gives
-        the same session; it is not compared, because it may have been renamed since."""
+        """Return the requested session, and whether it is new. The same id gives the same session; its title is not
+        compared, because it may have been renamed since."""
         if request.session_id is None:
             return await self.create_session(request), True
         session_id = check_session_id(request.session_id)
@@ -243,7 +244,7 @@ class Workspace:
             return await (await self.sessions.get(session_id)).update(request)
 
     async def delete_session(self, session_id: str) -> None:
-        """With the sessions of its sub-agents, which go first: none is left behind."""
+        """Delete a session. The sessions of its sub-agents go first, so that none is left behind."""
         with self._staying():
             try:
                 actor = await self.sessions.get(session_id)
@@ -256,15 +257,15 @@ class Workspace:
 
     async def _delete_children(self, session_id: str) -> None:
         for child_id in await self.store.reads.child_sessions(self.id, session_id):
-            with suppress(SessionNotFound):  # somebody else was faster
+            with suppress(SessionNotFound):  # someone else was faster
                 await self.delete_session(child_id)
 
     async def summarize_session(self, session_id: str, request: Summarize) -> Accepted:
-        """A7: a run of its own, whose turn is a summary."""
+        """A7: start a separate run whose turn is a summary."""
         return await self.accept(run_from_summarize(session_id, request))
 
     async def run_shell(self, session_id: str, request: RunShell) -> Accepted:
-        """What a person runs is a run of its own, too: queued, canceled, on record."""
+        """Start a separate run for a person's command: queued, canceled and recorded like any other."""
         return await self.accept(run_from_shell(session_id, request))
 
     async def undo_turn(self, session_id: str) -> Undone:
@@ -334,7 +335,7 @@ class Workspace:
                 raise
 
     async def _repeated(self, record: RunRecord) -> Accepted:
-        """The run_id is known: the same prompt again is answered with the same run, another one is refused."""
+        """Handle a known run_id: the same prompt gets the same run, another one is refused."""
         known = await self.ledger.record(record.run.run_id)
         if known.run.session_id != record.run.session_id or known.fingerprint != record.fingerprint:
             raise RunIdTaken(record.run.run_id)
@@ -393,7 +394,7 @@ class Workspace:
             return told
 
     async def _wait_logged_in(self, server: str) -> None:
-        """The workspace stays open while a person is at the login page: closing it would end the login."""
+        """Keep the workspace open while a person is at the login page, because closing it would end the login."""
         try:
             await self.tools.wait_logged_in(server)
         finally:
@@ -415,11 +416,11 @@ class Workspace:
     # Life and end
 
     async def open(self) -> None:
-        """Find out where the log stands. What is committed from now on, the hub hears of."""
+        """Find the end of the log. The hub receives everything committed from now on."""
         await self.presence.hub.open()
 
     async def restore(self) -> None:
-        """Take up the unfinished runs that the store has (B6)."""
+        """Restore the unfinished runs from the store (B6)."""
         left = await self.ledger.unfinished()
         try:
             resume = self.services.config().on_restart is OnRestart.RESUME
@@ -435,7 +436,8 @@ class Workspace:
                 await damaged_sessions.end_runs(self.store, self.id, session_id, error, asks=self.asks)
 
     def close(self) -> None:
-        """End the streams and the clocks. From here on this object refuses; the app opens a new one when asked."""
+        """End the streams and the timers. From here on this object refuses requests; the app opens a new one when
+        needed."""
         self.closing = True
         self.presence.claims.close()
         self._waits.close()
@@ -452,7 +454,7 @@ class Workspace:
 
     @contextmanager
     def _staying(self) -> Iterator[None]:
-        """Keep the workspace open while something is being done in it: two of one directory must never act at once."""
+        """Keep the workspace open during an operation: two objects for one directory must never act at once."""
         self._check_open()
         self._entering += 1
         try:

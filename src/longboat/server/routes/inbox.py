@@ -46,7 +46,7 @@ async def stream_inbox(request: HttpRequest, client_id: ClientId = None, answers
 
 @get("/v1/push")
 async def get_push(request: HttpRequest) -> PushInfo:
-    """The key with which a browser subscribes to notifications by Web Push. Made when it is first asked for."""
+    """The key that a browser needs to subscribe to Web Push notifications. Created at the first request."""
     return await app_of(request).push.info()
 
 
@@ -59,7 +59,7 @@ async def subscribe_push(request: HttpRequest) -> None:
 
 @delete("/v1/push/subscriptions", opt=needs("endpoint"))
 async def unsubscribe_push(request: HttpRequest, endpoint: Endpoint) -> None:
-    """Send no more notifications to a browser."""
+    """Stop sending notifications to a browser."""
     await app_of(request).push.unsubscribe(endpoint)
 
 

@@ -67,8 +67,8 @@ async def list_model_requests(request: HttpRequest, run_id: FromPath[str]) -> Se
 
 @get(ONE + "/requests/{number:str}")
 async def get_model_request(request: HttpRequest, run_id: FromPath[str], number: FromPath[str]) -> SentRequestBody:
-    """One of these requests with its body: system prompt, tools and messages. Headers and keys are not stored, and in
-    place of attachments it says how large they were."""
+    """One of these requests with its body: system prompt, tools and messages. Headers and keys are not stored;
+    attachments are replaced by their size."""
     known = re.fullmatch("[1-9][0-9]{0,8}", number)
     return await (await workspace_of(request)).ledger.request(run_id, int(number) if known else 0)
 

@@ -119,18 +119,18 @@ async def redo_turn(request: HttpRequest, session_id: FromPath[str]) -> Undone:
 
 @post(ONE + "/revert", status_code=200, opt=takes(Revert, also=(409,)))
 async def revert_change(request: HttpRequest, session_id: FromPath[str]) -> Reverted:
-    """Undo what is left of the session's changes to a file, or some hunks of it, as a person: this is a change like any
-    other, nothing leaves the transcript, and the model reads of it with the next prompt. If the file is not as it was
-    when you looked at it, nothing is undone: 409 `revert_conflict`."""
+    """Undo what is left of the session's changes to a file, or some of its hunks. This is a new change, made by a
+    person: the transcript stays, and Longboat tells the model with the next prompt. If the file has changed since you
+    looked at it, nothing is undone: 409 `revert_conflict`."""
     wanted = await read_body(request, Revert)
     return await (await workspace_of(request)).revert(session_id, wanted)
 
 
 @post(ONE + "/reverts/{revert_id:str}/redo", status_code=200, opt=takes(RedoRevert, also=(409,), optional=True))
 async def redo_revert(request: HttpRequest, session_id: FromPath[str], revert_id: FromPath[str]) -> Reverted:
-    """Redo what a person undid in a file, as a person: a change like the undo itself. What was written into the file
-    since stays. If what was undone no longer fits into the file, or someone has redone it, nothing is changed: 409
-    `redo_conflict`."""
+    """Redo what a person undid in a file. Like the undo, this is a new change, made by a person. Text written into the
+    file since then stays. If the change no longer fits into the file, or someone has already redone it, nothing
+    changes: 409 `redo_conflict`."""
     wanted = await read_body(request, RedoRevert)
     return await (await workspace_of(request)).redo_revert(session_id, revert_id, wanted.client_id)
 

@@ -8,7 +8,7 @@ from litestar.params import FromPath, QueryParameter
 from longboat.server.routes.request import HttpRequest, W, app_of, workspace_of
 from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 
-Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="Number of days to include, in UTC, counting today.")]
+Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="Number of days to include, in UTC, including today.")]
 
 
 @get("/v1/stats")

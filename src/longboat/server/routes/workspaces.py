@@ -125,7 +125,7 @@ async def stream_events(
 ) -> ASGIApp:
     """The event stream (server-sent events). `Last-Event-ID` or `after` resumes exactly there; without them a
     snapshot comes first. `session_id` leaves out the events of other sessions. `answers` says that someone at this
-    client can answer questions; where no attached client says so, the agent decides by itself, and a turn ends at its
+    client can answer questions; if no attached client says so, the agent decides for itself, and a turn ends at its
     limits."""
     name = client_id_of(client_id)
     workspace = await workspace_of(request)

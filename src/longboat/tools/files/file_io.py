@@ -1,6 +1,6 @@
 """Reads and replaces whole files, with size limits and atomically. Records for undo are the context's job (A3, A4).
 
-A write goes to a temporary file beside its target and is renamed over it, so nobody ever sees a partial file. Just
+A write goes to a temporary file beside its target and is renamed over it, so no one ever sees a partial file. Just
 before that the target is read again; if someone has changed it in the meantime, nothing is written.
 """
 

@@ -51,7 +51,7 @@ def resolve(directory: Path, given: str) -> Target:
 
 
 def _check_possible(path: Path) -> None:
-    """Raise OSError if no file can be there: then nobody need handle that who looks at the path later."""
+    """Raise OSError if no file can exist there, so that later code need not handle that."""
     if len(path.parts) > MAX_LEVELS:
         raise OSError(f"It has more than {MAX_LEVELS} levels")
     if any(len(os.fsencode(name)) > MAX_NAME for name in path.parts):

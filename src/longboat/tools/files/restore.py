@@ -44,7 +44,7 @@ def put_back(wanted: Sequence[Restore]) -> None:
             done += _swapped(each)
     except (Foreign, OSError):
         for each in reversed(done):
-            with suppress(Foreign, OSError):  # changed by somebody else since: theirs stays
+            with suppress(Foreign, OSError):  # changed by someone else since: theirs stays
                 _swapped(Restore(path=each.path, now=each.then, then=each.now))
         raise
 

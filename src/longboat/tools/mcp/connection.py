@@ -134,7 +134,7 @@ class Connection:
         except MCPError as error:
             if error.message not in _LOST:
                 raise
-            # A transport may be dead in one direction only, and tell nobody.
+            # A transport may be dead in one direction only, and tell no one.
             self.witness.gone.set()
             raise ServerGone from None
 

@@ -125,5 +125,5 @@ async def _all(fetch: Callable[..., Awaitable[Page]], items: Callable[[Page], li
             return found[:limit]
         if len(found) >= limit:
             break
-    logger.warning("an mcp server lists more than is taken: only the first %d are used", min(len(found), limit))
+    logger.warning("an mcp server lists too many items: only the first %d are used", min(len(found), limit))
     return found[:limit]

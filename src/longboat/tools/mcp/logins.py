@@ -45,8 +45,8 @@ class Logins:
         return self._renewing.setdefault(file, asyncio.Lock())
 
     def address(self) -> str:
-        """Where browsers come back to. The port is ours from the first call until we close, and the same again after a
-        restart if nobody took it."""
+        """Where browsers return to. The port is ours from the first call until we close, and stays the same after a
+        restart if it is still free."""
         if self._socket is None:
             self._socket = self._bound()
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}/callback"
@@ -122,7 +122,7 @@ def load(file: Path) -> dict[str, Any]:
 
 
 def save(file: Path, kept: dict[str, Any]) -> None:
-    """Replace the file as a whole; nobody else can read it."""
+    """Replace the file as a whole; no one else can read it."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

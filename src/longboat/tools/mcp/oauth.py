@@ -47,7 +47,7 @@ class Login(OAuthClientProvider):
         metadata = OAuthClientMetadata(
             client_name="Longboat",
             redirect_uris=[AnyUrl(logins.address())],
-            # We are a program on somebody's machine: no secret of ours would be one.
+            # We are a program on someone's machine: no secret of ours would be one.
             token_endpoint_auth_method="none",
         )
         super().__init__(url, metadata, self._vault, self._send_away, self._wait_back)
@@ -83,7 +83,7 @@ class Login(OAuthClientProvider):
                 self._on_url(self._page)
                 query = await came
         except TimeoutError:
-            raise OAuthFlowError("nobody logged in within ten minutes") from None
+            raise OAuthFlowError("no one logged in within ten minutes") from None
         finally:
             self._on_url(None)
         if "code" not in query:

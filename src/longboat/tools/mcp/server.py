@@ -98,7 +98,7 @@ class Server:
         return await self._ask(lambda connection: connection.read(uri))
 
     async def prompts(self) -> tuple[McpPrompt, ...]:
-        """Its prompts, once it is connected: a person asks, so one that rests after a failure is tried again."""
+        """Its prompts, once it is connected. A person asks, so a server that rests after a failure is tried again."""
         self.start(anyway=True)
         await self._ready(FOR_PERSON)
         return self.catalog.prompts
@@ -112,7 +112,7 @@ class Server:
             await self._changed.wait()
 
     async def wait_logged_in(self) -> None:
-        """Until nobody is asked to log in any more, and it is ready or has failed."""
+        """Wait until no login is pending, and the server is ready or has failed."""
         while self.state.phase is Phase.CONNECTING or self.state.authorization_url is not None:
             await self._changed.wait()
 
@@ -137,7 +137,7 @@ class Server:
                 await self._end_children()
                 await asyncio.wait({task}, timeout=_CLOSE_S)
             if not task.done():
-                logger.error("mcp server %s does not end", self.name)
+                logger.error("mcp server %s does not exit", self.name)
         await self._calls.aclose()
         self.catalog = Catalog()
         self._become(Phase.CLOSED)
@@ -180,7 +180,7 @@ class Server:
 
     async def _connect_once(self) -> "Reason":
         """Connect and stay connected for as long as it lasts; why it lasted no longer."""
-        # In a thread: the SDK takes most of a second to load, and nobody's stream should stand still for it.
+        # In a thread: the SDK takes most of a second to load, and no one's stream should stand still for it.
         await asyncio.to_thread(import_module, "longboat.tools.mcp.reasons")
         from longboat.tools.mcp.connection import Connection
         from longboat.tools.mcp.reasons import Reason, reason_of
@@ -221,10 +221,10 @@ class Server:
         await process_tree.end(None, self._mark)
 
     async def _ask(self, request: Callable[["Connection"], Coroutine[Any, Any, T]], advice: str = FOR_MODEL) -> T:
-        """Send a request to the server. If who asks is canceled, so is the request: the server is told at once, and
-        nobody waits until it has heard."""
+        """Send a request to the server. If the caller is canceled, so is the request: the server is notified at once,
+        without waiting for its reaction."""
         connection = await self._ready(advice)
-        # Not logged: the caller may have left, and then nobody needs to know that the call failed.
+        # Not logged: the caller may have left, and then no one needs to know that the call failed.
         call = self._calls.spawn(request(connection), name=f"mcp call to {self.name}", awaited=True)
         try:
             return await asyncio.shield(call)
@@ -297,7 +297,7 @@ class Server:
         try:
             self._workplace.on_change(state)
         except Exception:
-            logger.exception("mcp server %s: its state could not be told", self.name)
+            logger.exception("mcp server %s: could not announce its state", self.name)
 
 
 def _is_canceled() -> bool:

@@ -34,7 +34,7 @@ class McpServers:
     """`section` is the `mcp` section of `longboat.json`; an invalid entry becomes a failed server and affects no other.
 
     `environ` is what `$NAME` in it refers to; `child_environ` is what a started server inherits. Without `logins`
-    nobody is asked to log in.
+    no one is asked to log in.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class McpServers:
         return server.state
 
     async def wait_logged_in(self, name: str) -> None:
-        """Until nobody is asked to log in there any more."""
+        """Wait until no login there is pending."""
         if (server := self._find_server(name)) is not None:
             await server.wait_logged_in()
 

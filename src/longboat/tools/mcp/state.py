@@ -14,7 +14,7 @@ class Phase(StrEnum):
     FAILED = "failed"
     """It could not be reached, or it died; `reason` says why. It is tried again later."""
     CLOSED = "closed"
-    """Nobody asked for it yet, it is switched off, or the workspace has closed."""
+    """Not needed yet, disabled, or the workspace has closed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

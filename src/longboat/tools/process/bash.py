@@ -215,7 +215,7 @@ def _need(asked: Input, directory: Path, workspace: Path, sandboxed: SandboxedCo
 
 
 def _shell(command: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """No file of anybody's is read first: what is permitted is the command as it stands."""
+    """No file of anyone's is read first: what is permitted is the command as it stands."""
     bash = shutil.which("bash", path=environ.get("PATH"))
     return (bash, "--norc", "--noprofile", "-c", command) if bash else ("/bin/sh", "-c", command)
 

@@ -86,7 +86,7 @@ def _repositories(directory: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _content(path: Path, most: int) -> bytes:
-    """Empty if there is no file. Raises OSError if it is not a regular file, such as a pipe that nobody writes to."""
+    """Empty if there is no file. Raises OSError if it is not a regular file, such as a pipe that no one writes to."""
     if not os.path.lexists(path):
         return b""
     if not path.is_file():
@@ -104,7 +104,7 @@ def _first_doubt(path: Path, tree: Path) -> str:
 
 
 def _settings(text: str) -> Iterator[tuple[str, str]]:
-    """Each key as `section.key` and its value. A line that is not understood gives a key that nobody knows."""
+    """Each key as `section.key` with its value. A line that cannot be parsed gives an unknown key."""
     section = ""
     for line in map(str.strip, text.removeprefix("\ufeff").split("\n")):
         rest = line

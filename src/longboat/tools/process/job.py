@@ -31,7 +31,7 @@ _SIGNALS = {number.value: number.name for number in signal.Signals}
 class JobState(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
-    """It ended by itself."""
+    """It ended on its own."""
     KILLED = "killed"
     """Someone ended it, or its workspace closed."""
     TIMED_OUT = "timed_out"
@@ -147,11 +147,11 @@ class Job:
         )
 
     async def watch(self, process: Process, *, on_end: Callable[["Job"], None]) -> None:
-        """Follow it to its end; `on_end` hears of that before anybody who waits for it."""
+        """Follow it to its end; `on_end` hears of that before anyone who waits for it."""
         code = await process.wait()
         self._pipe.drain()
         deadline = time.monotonic() + GRACE_S
-        # Nobody tells us of the end of processes that are not our children: look now and then.
+        # No one tells us of the end of processes that are not our children: look now and then.
         while self._is_left() and time.monotonic() < deadline:
             await _within(self._given_up, GRACE_S / 10)
         self.exit_code, self._seconds = code, self.seconds

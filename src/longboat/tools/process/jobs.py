@@ -24,10 +24,10 @@ from longboat.tools.process.supervisor_client import Supervisor
 LIMIT = 20
 """Jobs that run at a time, and ended ones that can still be read."""
 SCRATCH_LIMIT = 512 * MEGABYTE
-"""For output files, where nobody has set another."""
+"""For output files, if no other limit is set."""
 _CLOSE_S = 3.0
 _REAPED_S = 2.0
-"""How long we wait to hear of the end of what was killed."""
+"""How long to wait for the end of killed processes."""
 AGENT = "agent"
 """Who ended a job, if no person did."""
 
@@ -63,15 +63,15 @@ class Jobs:
         await process_tree.end(None, f"{self.token}/")
 
     async def start(self, launch: Launch, *, show: Show | None = None) -> Job:
-        """Start a command; `show` gets its output as it comes. Whoever starts it either sees it through, ends it, or
-        leaves it here with `adopt`."""
+        """Start a command; `show` gets its output as it arrives. The caller must wait for its end, end it, or leave it
+        here with `adopt`."""
         if self._closing:
             raise ToolError("The workspace is closing, so no command can be started.")
         starting = self._tasks.spawn(self._launch(launch, show), name="launch", awaited=True)
         try:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
-            # A process that is being started cannot be called back: wait for it, then end it. Somebody who is canceled
+            # A process that is being started cannot be called back: wait for it, then end it. Someone who is canceled
             # once more meanwhile does not wait, but it goes on.
             await asyncio.shield(self._tasks.spawn(self._end_started(starting), name="end what was launched"))
             raise

@@ -72,7 +72,7 @@ class OutputFile:
         try:
             status = os.stat(self.path if self._fd is None else self._fd)
         except OSError:
-            self.size = 0  # somebody has removed it
+            self.size = 0  # someone has removed it
         else:
             self.size = max(status.st_blocks * 512, status.st_size)
 

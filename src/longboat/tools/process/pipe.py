@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 _CAPACITY = 1024 * 1024
-"""What the kernel keeps for us while we rest: the most that it grants to everybody."""
+"""What the kernel keeps for us while we rest: the most that it grants to everyone."""
 _MUCH = 16 * 1024
 """A process that wrote this much during a pause is read again soon."""
 _GULPS = _MUCH, _CAPACITY
@@ -35,7 +35,7 @@ class Pipe:
             with contextlib.suppress(OSError):  # its user has too many large ones
                 fcntl.fcntl(self._fd, fcntl.F_SETPIPE_SZ, _CAPACITY)
         self.is_open = True
-        """Until nobody can write to it any more, or until it is closed."""
+        """Until no one can write to it any more, or until it is closed."""
 
     def listen(self) -> None:
         """Begin to read. The write end is the child's alone from here on, else the pipe would never end."""

@@ -76,7 +76,7 @@ def find(group: int | None, mark: str, *, guard: int | None = None) -> set[int]:
 
 
 def member(group: int, *, known: int | None = None) -> int | None:
-    """A living process of the group, `known` if it still is one. Cheap when nobody is left, which is the usual case."""
+    """A living process of the group; `known`, if that still is one. Cheap if none is left, which is the usual case."""
     if not _exists(-group):
         return None
     if not _HAS_PROC:
@@ -98,12 +98,12 @@ def _is_member(entry: _Entry | None, group: int) -> bool:
 
 
 async def end(group: int | None, mark: str, *, guard: int | None = None) -> None:
-    """TERM, then KILL, until nobody is left. Gives up on what even KILL does not end."""
+    """Send TERM, then KILL, until no process is left. Gives up on processes that survive KILL."""
     left = find(group, mark, guard=guard)
     _signal(left, signal.SIGTERM)
     _signal(left, signal.SIGCONT)  # a stopped process gets its TERM when it goes on
     deadline = time.monotonic() + PATIENCE_S
-    # Most of them are not our children: nobody tells us of their end.
+    # Most of them are not our children: no one tells us of their end.
     while time.monotonic() < deadline and any(is_alive(pid) for pid in left):  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_EVERY_S)
     deadline = time.monotonic() + _GIVE_UP_S
@@ -144,7 +144,7 @@ def _read(pid: int) -> _Entry | None:
 
 def _content(pid: int, name: str) -> bytes:
     """Of a file below /proc; nothing if the process is another user's, or gone. All processes are looked at while
-    somebody waits: a file object would take three times as long."""
+    someone waits: a file object would take three times as long."""
     try:
         fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
     except OSError:
@@ -167,7 +167,7 @@ def _marked(pid: int, mark: str) -> bool:
 def _marked_in_limits(pid: int, mark: str) -> bool:
     fields = _content(pid, "limits").rpartition(_LIMIT)[2].split(maxsplit=2)
     if len(fields) < 2 or not fields[1].isdigit():
-        return False  # gone, or unlimited, as for everybody else
+        return False  # gone, or unlimited, as for everyone else
     soft, hard = fields[0], int(fields[1])
     if _JOB.fullmatch(mark) is None:
         return False  # of a language server, which has no guard that sets limits

@@ -66,7 +66,7 @@ def look_up(need: Need, directory: Path, workspace: Path) -> Need:
 
 
 def files_named(need: Need, workspace: Path) -> Iterator[str]:
-    """Every path that the words of a command may name, inside the workspace or not, as far as they are known."""
+    """Every path that the words of a command may name, inside the workspace or not, if known."""
     options_set = _sets_options(need)
     start = str(workspace / need.directory)
     for named in named_paths(need.argument, directory=str(workspace), start=start, outside=True):

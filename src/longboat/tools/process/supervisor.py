@@ -11,7 +11,7 @@ What holds if one of these processes is killed:
 - A guard that fails kills everything below it before it exits. It ignores signals that can be caught.
 - A guard that is killed (`kill -9`): the kernel kills its command, and the orphans become the supervisor's children;
   the supervisor kills every process below it that is not a guard, and stays until none is left.
-- A supervisor or a guard that is stopped (`kill -STOP`) goes on when its parent ends, and finds its socket closed.
+- A supervisor or a guard that is stopped (`kill -STOP`) continues when its parent ends, and finds its socket closed.
 - Supervisor and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
   Supervisors and guards themselves have their server's mark in their environment.
 
@@ -66,8 +66,8 @@ _prctl = _libc.prctl
 
 
 def main() -> None:
-    """Keep a guard in waiting, so that no command has to wait for its fork, until nobody can send any more. Then stay
-    until all guards have ended: what a killed one leaves behind is ours."""
+    """Keep a spare guard, so that no command has to wait for its fork, until the other end closes. Then stay until all
+    guards have ended: what a killed guard leaves behind is ours."""
     _forget_inherited()
     _heed_no_signals()
     _go_on_without_parent()
@@ -108,8 +108,8 @@ def _forget_inherited() -> None:
 
 
 def _heed_no_signals() -> None:
-    """A command may `kill` its parent, or everybody of its user. Handlers, unlike ignored signals, are not passed on to
-    a command."""
+    """A command may `kill` its parent, or all processes of its user. Handlers, unlike ignored signals, are not
+    inherited by a command."""
     for number in signal.valid_signals() - FAULTS - {signal.SIGKILL, signal.SIGSTOP}:
         try:
             signal.signal(number, lambda *_: None)
@@ -137,7 +137,7 @@ def _wake_on_child() -> int:
 
 
 def _wait_ready(fds: list[int | None], timeout_s: float | None, *, closing: int | None = None) -> set[int]:
-    """Those that have something to read, and `closing` if nobody is at its other end any more."""
+    """Return those with something to read, and `closing` if its other end is closed."""
     poll = select.poll()
     for fd in fds:
         if fd is not None:
@@ -194,8 +194,8 @@ def _guard(line: socket.socket, take: int) -> None:
 
 
 def _keep(line: socket.socket, plan_fd: int, output_fd: int, fence_fd: int | None = None) -> None:
-    """Tell `process id, own id`; wait for the word to go; tell `+` when the command runs, or `!errno`, then its exit
-    code. However it ends, nobody of it is left, and then we tell `.`."""
+    """Send `process id, own id`; wait for the go-ahead; send `+` when the command runs, or `!errno`, then its exit
+    code. However it ends, no process of it is left, and then we send `.`."""
     try:
         woken = _wake_on_child()
         with open(plan_fd, "rb") as file:
@@ -252,7 +252,7 @@ def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fe
 
 
 def _stay(child: int, line: socket.socket, woken: int, failed: int) -> None:
-    """Until nobody of the command is left, or the line is closed, or it turns out that the command cannot be run."""
+    """Wait until no process of the command is left, the line is closed, or the command turns out not to run."""
     starting: int | None = failed
     while True:
         ready = _wait_ready([line.fileno(), woken, starting], None)
@@ -309,7 +309,7 @@ def _end_all() -> None:
 
 
 def limits_of(mark: str) -> tuple[int, int]:
-    """The mark as a soft and a hard limit for real-time scheduling, both far beyond what anybody needs. Unlike an
+    """The mark as a soft and a hard limit for real-time scheduling, both far beyond what anyone needs. Unlike an
     environment, every child has its parent's limits; and only root can raise them again.
 
     A mark is `SERVER-WORKSPACE/job-NUMBER` in hexadecimal digits; the beginning of one ends with `-` or `/`.
@@ -327,7 +327,7 @@ def _mark_limits(mark: str) -> None:
     try:
         resource.setrlimit(resource.RLIMIT_RTTIME, limits_of(mark))
     except (OSError, ValueError):
-        return  # somebody has set a lower one: a server that is itself below a guard
+        return  # someone has set a lower one: a server that is itself below a guard
 
 
 class _Program(ctypes.Structure):
@@ -335,7 +335,7 @@ class _Program(ctypes.Structure):
 
 
 def _enter(fence_fd: int | None, sieve: bytes, file_size: int, argv: list[str], environ: Mapping[str, str]) -> None:
-    """Become the command, inside of the fence. All that it starts is inside too, and nobody gets out."""
+    """Become the command, inside the fence. Everything it starts is inside too and cannot get out."""
     for number in RESTORED:
         signal.signal(number, signal.SIG_DFL)
     for capability in range(CAPABILITIES):

@@ -20,11 +20,12 @@ from longboat.tools.process import supervisor
 from longboat.tools.sandbox.landlock import Ruleset
 
 _ENDED_S = 2.0
-"""How long a guard has to end everybody, and after them all their supervisor."""
+"""How long a guard may take to end all its processes, and the supervisor after that."""
 _ANSWER_S = 30.0
-"""How long a guard may take to say something of its command. One that was stopped never does."""
+"""How long a guard may take to report on its command. A stopped guard never does."""
 _ATTEMPTS = 6
-"""Guards tried for one command: somebody may just have killed one, and its death takes a moment on a busy machine."""
+"""How many guards to try for one command: one may just have been killed, and on a busy machine its death takes a
+moment."""
 _PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", supervisor.__file__)
 _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
@@ -50,13 +51,13 @@ class SupervisedProcess:
         self.is_given_up = False
         """The guard did not answer in time."""
         self._is_done = False
-        """The guard has said that nobody is left."""
+        """The guard has said that no one is left."""
         self._overdue = loop.call_later(_ANSWER_S, self._give_up)
         line.setblocking(False)
         loop.add_reader(line, self._hear)
 
     async def wait_started(self) -> None:
-        """Raises OSError if the command cannot be run, NoSupervisor if nobody has tried."""
+        """Raises OSError if the command cannot run, NoSupervisor if no guard has tried."""
         await self._started
 
     async def wait(self) -> int:
@@ -76,7 +77,7 @@ class SupervisedProcess:
 
     @property
     def is_gone(self) -> bool:
-        """Nobody is left of it."""
+        """Whether no process of it is left."""
         return self._gone.is_set()
 
     def _hear(self) -> None:
@@ -110,7 +111,7 @@ class SupervisedProcess:
             self._exited.set_result(int(word))
 
     def _settle(self, error: Exception | None = None) -> None:
-        """Tell who waits for the start, if anybody still does."""
+        """Tell who waits for the start, if anyone still does."""
         if self._started.done():
             return
         if error is None:
@@ -130,7 +131,7 @@ class SupervisedProcess:
         self._overdue.cancel()
         self._loop.remove_reader(self._line)
         self._line.close()
-        # Without the word to go it has not run, and may be started by another. With it, nobody knows.
+        # Without the word to go it has not run, and may be started by another. With it, no one knows.
         self._settle(None if self.pid else NoSupervisor())
         if not self._exited.done():
             self._exited.set_result(-signal.SIGKILL)  # the guard was killed, and could not tell
@@ -140,7 +141,8 @@ class SupervisedProcess:
 
 
 class Supervisor:
-    """Started when it is first needed. `mark` is its server's: by it the next server finds one that is left."""
+    """Started when first needed. `mark` belongs to its server: the next server uses it to find a supervisor that is
+    left."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -215,7 +217,7 @@ class Supervisor:
             if self._line is None:
                 self._line = await self._launch()
             else:
-                self._continue()  # else it would wait for a guard that nobody forks
+                self._continue()  # else it would wait for a guard that no one forks
             return self._line
 
     async def _launch(self) -> socket.socket:
@@ -240,7 +242,7 @@ class Supervisor:
         return ours
 
     def _lose(self, line: socket.socket) -> None:
-        """Closed, it ends: nobody can send it anything."""
+        """Close the connection; the supervisor then ends, because no one can send it anything."""
         line.close()
         if self._line is line:
             self._line = None
@@ -259,7 +261,7 @@ class Supervisor:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """It ends when all guards have. One that is stopped is not waited for."""
+    """Wait for its end, which follows that of all guards. Does not wait for a stopped supervisor."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_ENDED_S):
             await process.wait()
@@ -269,8 +271,7 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 
 
 def fence_command(argv: Sequence[str], fence: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
-    """A command that goes into its fence, if there is one, and behind its sieve by itself: slower, but it needs no
-    supervisor."""
+    """A command that enters its fence, if any, and its sieve on its own: slower, but without a supervisor."""
     return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), str(file_size), *argv)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from longboat.permissions.verdict import PathPattern, Rule
 
 MAX_ENTRIES = 50_000
-"""Files and directories that are looked at for one rule. Beyond that, the check of the command alone holds."""
+"""How many files and directories to search for one rule. Beyond that, only the check of the command protects them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ NONE_DENIED = DeniedFiles()
 
 
 def find_denied(rules: Sequence[Rule], workspace: Path) -> DeniedFiles:
-    """What `rules`, which deny, keep from being read and from being changed."""
+    """Find the files that these deny rules keep from being read or changed."""
     root = str(workspace)
     unreadable = {path for rule in rules if rule.governs_reading for path in _Search(root).matches(rule)}
     unwritable = {path for rule in rules if rule.governs_changes for path in _Search(root).matches(rule)}
@@ -71,7 +71,7 @@ class _Search:
                     self._left -= 1
                     yield entry.path, entry.is_dir(follow_symlinks=False)
         except OSError:
-            return  # Not there, or nothing that could be listed by the command either.
+            return  # Missing, or nothing that the command could list either.
 
 
 def _resolved(path: str) -> Path:
@@ -79,7 +79,8 @@ def _resolved(path: str) -> Path:
 
 
 def _start(pattern: PathPattern) -> tuple[str, float]:
-    """The directory that all matches are below, and how far: 0 if the pattern is one path."""
+    """Return the directory above all matches, and how many levels below it they can be: 0 if the pattern is a single
+    path."""
     plain = ""
     rest: list[str] = []
     for sign in pattern.signs():

@@ -16,11 +16,11 @@ from functools import cache
 from pathlib import Path
 
 CAN_REFER, CAN_TRUNCATE, CAN_TCP, CAN_IOCTL, CAN_SCOPE = 2, 3, 4, 5, 6
-"""From which version of the kernel's interface on it can refuse that: Linux 5.19, 6.2, 6.7, 6.10, 6.12."""
+"""The versions of the kernel's interface that can deny these: Linux 5.19, 6.2, 6.7, 6.10, 6.12."""
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 SHARED = "/dev/shm"  # not a temp file of ours: where semaphores and shared memory live
 CLOSED = ("/dev", "/run", "/tmp")
-"""Nothing there is read, but for what is opened by name: sockets, terminals, disks and the files of others."""
+"""Closed, except for what is opened by name, because these hold sockets, terminals, disks and the files of others."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _CREATE_RULESET, _ADD_RULE = 444, 445
@@ -40,15 +40,15 @@ class Fence:
     version: int
     writable: tuple[Path, ...]
     readable: tuple[Path, ...] = ()
-    """Readable although it is below something closed; what is closed below it is not."""
+    """Readable although it is below a closed directory; anything closed below it stays closed."""
     closed: tuple[Path, ...] = ()
-    """Nothing below can be read, but for what is writable or readable."""
+    """Nothing below these can be read, except what is writable or readable."""
     shared_memory: bool = True
     """Whether it may write to /dev/shm."""
     sieve: bytes = b""
-    """A filter for system calls (`seccomp.py`) that goes with it; empty if there is none."""
+    """The system call filter (`seccomp.py`) to install with it; empty if there is none."""
     file_size: int = 0
-    """The largest file that may be written, in bytes; 0 is any."""
+    """The largest file that it may write, in bytes; 0 means no limit."""
 
 
 class _Attributes(ctypes.Structure):
@@ -62,7 +62,7 @@ class _Beneath(ctypes.Structure):
 
 @cache
 def version() -> int:
-    """Of the kernel's Landlock; 0 if it has none, or it is turned off or forbidden."""
+    """Return the version of the kernel's Landlock; 0 if there is none, or it is turned off or forbidden."""
     if sys.platform != "linux":
         return 0
     try:
@@ -90,7 +90,7 @@ def _created(fence: Fence) -> int:
         network=_TCP if fence.version >= CAN_TCP else 0,
         scoped=_SCOPES if fence.version >= CAN_SCOPE else 0,
     )
-    # A kernel takes what it does not know if that is zero.
+    # A kernel accepts fields it does not know if they are zero.
     fd = _syscall(_CREATE_RULESET, ctypes.byref(asked), ctypes.c_size_t(ctypes.sizeof(asked)), ctypes.c_uint32(0))
     try:
         _fill(fd, fence, handled)
@@ -116,20 +116,21 @@ def _fill(fd: int, fence: Fence, handled: int) -> None:
 
 
 def _handled(version: int) -> int:
-    """Every right over files that this version knows."""
+    """Return every file right that this version knows."""
     known = 13 + (version >= CAN_REFER) + (version >= CAN_TRUNCATE) + (version >= CAN_IOCTL)
     return (1 << known) - 1
 
 
 def _open_ones(directory: str, closed: set[str]) -> Iterator[str]:
-    """All that is not closed, named by as few paths as possible. What a link leads to is named where it lies."""
+    """Name everything that is not closed, with as few paths as possible. The target of a link is named at its own
+    place."""
     leading = {path for path in closed if path.startswith(f"{directory.rstrip('/')}/")}
     if not leading:
         yield directory
         return
     try:
         entries = [entry.path for entry in os.scandir(directory) if not entry.is_symlink()]
-    except OSError:  # may be entered, but not listed, as is usual for /home
+    except OSError:  # can be entered but not listed, as is usual for /home
         depth = len(directory.rstrip("/").split("/")) + 1
         entries = ["/".join(path.split("/")[:depth]) for path in leading]
     for path in entries:
@@ -141,7 +142,7 @@ def _try_allow(fd: int, path: str, rights: int) -> None:
     try:
         _allow(fd, path, rights)
     except OSError:
-        return  # gone, or not ours to enter: then it stays closed
+        return  # gone, or we may not enter it: it stays closed
 
 
 def _allow(ruleset_fd: int, path: str, rights: int) -> None:
@@ -156,7 +157,7 @@ def _allow(ruleset_fd: int, path: str, rights: int) -> None:
 
 
 def _syscall(number: int, *arguments: object) -> int:
-    """The numbers are the same on every machine that Linux runs on today."""
+    """Make a system call. The numbers are the same on every machine that Linux runs on today."""
     done: int = _libc.syscall(number, *arguments)
     if done < 0:
         code = ctypes.get_errno()

@@ -38,9 +38,9 @@ class SandboxPolicy:
     mode: SandboxMode = SandboxMode.OFF
     workspace: Path
     temp: Path
-    """What the command sees as /tmp; made if it is not there."""
+    """The directory that the command sees as /tmp; created if it is missing."""
     hidden: tuple[Path, ...] = ()
-    """Directories that are empty inside: those of our own sockets and keys."""
+    """Directories that are empty inside the sandbox: those with our own sockets and keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +49,11 @@ class FoundSandbox:
 
     name: str
     network: str
-    """What of it is refused."""
+    """What the sandbox blocks of the network."""
     temp: str
-    """Where a command finds it."""
+    """Where a command finds its temp directory."""
     lack: str = ""
-    """Why this is not the better sandbox; empty if it is."""
+    """Why the stronger sandbox is not available; empty if it is."""
 
     def __str__(self) -> str:
         return f"{self.name} sandbox: {self.network}"
@@ -64,14 +64,14 @@ BUBBLEWRAP = FoundSandbox(name="bubblewrap", network="no network", temp="/tmp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxedCommand:
-    """What to run and in which sandbox; if there is none despite the policy, why."""
+    """A command and its sandbox; if there is none despite the policy, the reason."""
 
     argv: tuple[str, ...]
     sandbox: FoundSandbox | None = None
     fence: landlock.Ruleset | None = None
-    """To be put around the command when it is started."""
+    """The fence to put around the command when it starts."""
     environ: Mapping[str, str] = field(default_factory=dict)
-    """To be set for the command."""
+    """Variables to set for the command."""
     note: str = ""
 
     def hint(self, failed: bool) -> str:
@@ -84,8 +84,8 @@ class SandboxedCommand:
 async def wrap_command(
     argv: tuple[str, ...], policy: SandboxPolicy, denied: DeniedFiles = NONE_DENIED
 ) -> SandboxedCommand:
-    """The command as the policy wants it run; a ToolError if it wants what the system does not have. What rules deny is
-    closed inside of bubblewrap; Landlock cannot close a part of what may be written."""
+    """Wrap the command as the policy requires. Raises ToolError if the system lacks the required sandbox. Inside
+    bubblewrap, files that rules deny are closed; Landlock cannot close a part of a writable directory."""
     if policy.mode is SandboxMode.OFF:
         return SandboxedCommand(argv=argv)
     sandbox = await find_sandbox(policy)
@@ -115,12 +115,12 @@ async def wrap_command(
 
 
 async def find_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
-    """The sandbox that the policy's commands get, or why there is none."""
+    """Find the sandbox for commands under this policy, or the reason why there is none."""
     return await asyncio.to_thread(examine_sandbox, policy)
 
 
 def examine_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
-    """The same, blocking; the first call takes a moment."""
+    """Do the same, blocking; the first call takes a moment."""
     lack = bubblewrap_lacks(shutil.which("bwrap"))
     if not lack:
         return BUBBLEWRAP
@@ -129,7 +129,7 @@ def examine_sandbox(policy: SandboxPolicy) -> FoundSandbox | str:
 
 
 async def sandbox_warning(policy: SandboxPolicy) -> str:
-    """What to tell people before commands run without a request: that there is no sandbox, or only the weaker one."""
+    """The warning for runs that do not ask: there is no sandbox, or only the weaker one."""
     if policy.mode is SandboxMode.OFF:
         return ""
     sandbox = await find_sandbox(policy)
@@ -139,7 +139,7 @@ async def sandbox_warning(policy: SandboxPolicy) -> str:
 
 
 async def describe_sandbox(policy: SandboxPolicy) -> str:
-    """The mode and what comes of it on this system."""
+    """Describe the mode and its effect on this system."""
     if policy.mode is SandboxMode.OFF:
         return policy.mode.value
     sandbox = await find_sandbox(policy)
@@ -160,11 +160,11 @@ def _landlock_sandbox(version: int, lack: str) -> FoundSandbox:
 
 
 def _unfit(policy: SandboxPolicy, version: int) -> str:
-    """Why Landlock cannot be the sandbox for this; empty if it can."""
+    """Say why Landlock cannot be the sandbox here; empty if it can."""
     if version == 0:
         return "the system has no Landlock either"
     if version < landlock.CAN_TRUNCATE:
-        return f"the system's Landlock (version {version}) is too old to stop files being emptied: it takes Linux 6.2"
+        return f"the system's Landlock (version {version}) is too old to prevent truncating files: it needs Linux 6.2"
     if policy.mode is SandboxMode.REQUIRED and not seccomp.without_sockets():
         machine = os.uname().machine
         return f"Landlock cannot block all sockets, and this system ({machine}) has no filter for them"
@@ -176,7 +176,7 @@ def _unfit(policy: SandboxPolicy, version: int) -> str:
 
 
 _NAMESPACES = ("--unshare-net", "--unshare-pid", "--unshare-ipc", "--die-with-parent")
-# Others have no capabilities to begin with.
+# Other users have no capabilities to begin with.
 _POWERS = ("--cap-drop", "ALL", *(word for name in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}")))
 # Who owns these files may write them without any capability, and so set what the kernel runs outside of the sandbox.
 _KERNEL = tuple(
@@ -187,10 +187,10 @@ _BASE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "
 
 def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
     workspace, temp = str(policy.workspace), str(policy.temp)
-    # The order counts: a later mount covers an earlier one, and the workspace may lie in /tmp.
+    # The order matters: a later mount covers an earlier one, and the workspace may be in /tmp.
     walls = [*bubblewrap_start(), "--bind", temp, "/tmp", "--bind", workspace, workspace]
     for name in READ_ONLY_IN_SANDBOX:
-        # What is run by people outside of the sandbox, or says what the agent may do, is not written from inside.
+        # Read-only: files that people run outside the sandbox, or that say what the agent may do.
         real = (policy.workspace / name).resolve()
         if real.exists() and real.is_relative_to(policy.workspace):
             walls += ["--ro-bind", str(real), str(real)]
@@ -200,12 +200,12 @@ def _walls(policy: SandboxPolicy, denied: DeniedFiles) -> list[str]:
 
 
 def bubblewrap_masks(paths: Iterable[Path]) -> list[str]:
-    """What closes these paths: a directory is empty inside, and a file cannot be opened."""
+    """The options that close these paths: a directory is empty inside, and a file cannot be opened."""
     masks: list[str] = []
     emptied: set[Path] = set()
     for path in sorted(paths):
         if not emptied.isdisjoint(path.parents):
-            continue  # already gone, and nothing can be mounted in there any more
+            continue  # already hidden, and nothing can be mounted inside any more
         if path.is_dir():
             emptied.add(path)
             masks += ["--tmpfs", str(path), "--remount-ro", str(path)]
@@ -215,13 +215,13 @@ def bubblewrap_masks(paths: Iterable[Path]) -> list[str]:
 
 
 def bubblewrap_start() -> tuple[str, ...]:
-    """Bubblewrap's first words: the file system, read-only, with no network and no process of others."""
+    """The first options of bubblewrap: a read-only file system, no network, and no processes of others."""
     return (*_NAMESPACES, *_POWERS, *_BASE, *_KERNEL) if os.geteuid() == 0 else (*_NAMESPACES, *_BASE)
 
 
 @cache
 def bubblewrap_lacks(bwrap: str | None) -> str:
-    """What is wrong with the sandbox on this system; empty if it works. Containers often forbid namespaces."""
+    """Say why bubblewrap does not work on this system; empty if it does. Containers often forbid namespaces."""
     if bwrap is None:
         return "bubblewrap (`bwrap`) is not installed"
     try:

@@ -1,12 +1,12 @@
-"""System call filters for what Landlock cannot deny. A process that installs one keeps it, as does all it starts.
+"""System call filters for what Landlock cannot deny. A process that installs one keeps it, as does everything it
+starts.
 
-`without_sockets()` refuses every socket; it goes with a sandbox that may write. `read_only()` also refuses the calls
-that change something without opening a file for writing: modes, owners, times, attributes, other processes, shared
-memory.
+`without_sockets()` denies every socket; it goes with a sandbox that may write. `read_only()` also denies the calls that
+change something without opening a file for writing: modes, owners, times, attributes, other processes, shared memory.
 
-A filter is only written here, as a program for the kernel (classic BPF), and `supervisor.py` installs it. Of sockets
-that come in pairs it leaves those that stay with their other end, as asyncio and Node.js need them. One made for
-datagrams could be turned on any other socket. Must not know jobs or policies.
+This module only writes a filter, as a program for the kernel (classic BPF); `supervisor.py` installs it. It allows
+socket pairs that stay connected to each other, because asyncio and Node.js need them, but not datagram pairs, which
+could be redirected to any other socket. Must not know jobs or policies.
 """
 
 import ctypes
@@ -33,13 +33,13 @@ _ENDS = {
 """How a filter may end, by name: `unknown` lets the C library fall back on an older call."""
 _LOAD, _MASK, _IS, _FROM, _ANY_OF, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
-"""Where they are in what the kernel shows of a call. Of an argument, the lower half: the kernel too reads no more."""
+"""Offsets in the kernel's description of a call. For an argument, the lower half: the kernel reads no more either."""
 _X32 = 0x40000000
-"""From here on are x86_64's calls by other numbers; no other machine has any there."""
+"""From here on, x86_64 has the same calls under other numbers; no other machine uses these."""
 _KIND = 0xF
 """The rest of a socket's type is flags."""
 _NEW_NAMESPACES = 0x7E020080
-"""Flags of clone: in a user namespace of its own a process has every capability."""
+"""Flags of clone: in its own user namespace, a process has every capability."""
 _LAST_KNOWN = 469
 """The filter does not know newer calls and answers them with “no such system call”."""
 
@@ -53,17 +53,18 @@ _IOCTLS = {
     "FIOCLEX": 0x5451,
     "FS_IOC_GETFLAGS": 0x80086601,
 }
-"""Those that change no file. Others can, with a file that is open for reading alone: flags, verity, encryption."""
+"""Those that change no file. Others can, even through a file opened only for reading: flags, verity, encryption."""
 
 _SIGNALS_BY_FILE = (8, 10, 15)
-"""Of fcntl, F_SETOWN, F_SETSIG and F_SETOWN_EX: whom a file signals when there is something to read, and how."""
+"""Of fcntl, F_SETOWN, F_SETSIG and F_SETOWN_EX: which process a file signals when there is something to read, and
+how."""
 
 _SET_LEASE = 1024
-"""Of fcntl: whoever opens the file has to wait for its holder."""
+"""Of fcntl: a process that opens the file has to wait for the holder of the lease."""
 _TRUNCATES = 0x203
 _TRUNCATES_UNWRITTEN = (0x200, 0x203)
-"""Of the flags of a file to open, its emptying and its mode; and where it is emptied although it is not opened for
-writing, which the first versions of Landlock do not see."""
+"""Among the flags for opening a file, the truncation and the mode; and the combination that truncates without opening
+for writing, which the first versions of Landlock do not see."""
 
 _RING = (425, 426, 427)
 """io_uring, the same everywhere: a ring makes sockets, and much more, without a call."""
@@ -75,23 +76,23 @@ _CHANGES_EVERYWHERE = (
 )
 
 Step = tuple[int, int, str | int, str | int]
-"""Code, value, and where to go if so and if not: to an end by its name, or over so many steps."""
+"""Code, value, and where to go if it matches and if not: an end by its name, or a number of steps to skip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Machine:
     architecture: int
-    """How the kernel names whose calls they are."""
+    """The kernel's name for the architecture of the calls."""
     socket: int
     socketpair: int
     clone: int
     ioctl: int
     changes: tuple[int, ...]
-    """What changes something although no file is opened for writing."""
+    """Calls that change something without opening a file for writing."""
     signals: tuple[int, ...]
     fcntl: int
     on_others: Mapping[int, tuple[int, ...]]
-    """Calls about a process, which is this one if the arguments at these offsets are 0."""
+    """Calls that act on a process; if the arguments at these offsets are 0, on this one."""
     opens: Mapping[int, int]
     """Calls that open a file, and the offset of their flags."""
 
@@ -146,15 +147,15 @@ _CLONE3, _OPENAT2 = 435, 437
 
 @cache
 def without_sockets() -> bytes:
-    """The filter for this system; empty where there is none."""
+    """Return the filter for this system; empty if there is none."""
     machine = _machine()
     return b"" if machine is None else _program([*_begin(machine), *_no_sockets(machine)])
 
 
 @cache
 def read_only(*, signals: bool) -> bytes:
-    """As `without_sockets`, for a command that only looks. `signals` says whether it may send any: where Landlock
-    keeps them from other processes, or where it sees no others."""
+    """Like `without_sockets`, for a command that only reads. `signals` says whether it may send signals: if Landlock
+    keeps them from other processes, or if it sees no others."""
     machine = _machine()
     if machine is None:
         return b""
@@ -168,14 +169,15 @@ def _machine() -> _Machine | None:
 
 
 def _has_filters() -> bool:
-    """The kernel looks for the program only if it would take one. That there is none changes nothing for us."""
+    """Ask the kernel with an invalid program address: it looks for the program only if it supports filters, so this
+    changes nothing."""
     _libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, None, 0, 0)
     return ctypes.get_errno() == errno.EFAULT
 
 
 def _begin(machine: _Machine) -> Iterator[Step]:
     yield _LOAD, _ARCHITECTURE, 0, 0
-    # All numbers mean something else there. An error would not do: of some programs, no call to exit succeeds.
+    # All numbers mean something else there. An error is not enough: some programs could then never exit.
     yield _IS, machine.architecture, 0, "kill"
     yield _LOAD, _NUMBER, 0, 0
     yield _FROM, _X32, "refuse", 0
@@ -186,7 +188,7 @@ def _no_changes(machine: _Machine, signals: bool) -> Iterator[Step]:
     for number in (*machine.changes, *_CHANGES_EVERYWHERE, *(() if signals else machine.signals)):
         yield _IS, number, "refuse", 0
     for number in (_CLONE3, _OPENAT2):
-        yield _IS, number, "unknown", 0  # their flags are in memory, where no filter can look
+        yield _IS, number, "unknown", 0  # their flags are in memory, which a filter cannot read
     yield from _if_called(machine.clone, [(_LOAD, _FIRST, 0, 0), (_ANY_OF, _NEW_NAMESPACES, "refuse", "allow")])
     for number, offsets in machine.on_others.items():
         others: list[Step] = [step for offset in offsets for step in ((_LOAD, offset, 0, 0), (_IS, 0, 0, "refuse"))]
@@ -202,7 +204,7 @@ def _no_changes(machine: _Machine, signals: bool) -> Iterator[Step]:
 
 
 def _no_sockets(machine: _Machine) -> Iterator[Step]:
-    """Comes last: everything else is allowed."""
+    """The last steps: everything else is allowed."""
     for number in (machine.socket, *_RING):
         yield _IS, number, "refuse", 0
     yield _IS, machine.socketpair, 0, "allow"
@@ -215,7 +217,7 @@ def _no_sockets(machine: _Machine) -> Iterator[Step]:
 
 
 def _if_called(number: int, steps: Sequence[Step]) -> list[Step]:
-    """The steps for one call; all of them lead to an end."""
+    """The steps for one call; each of them leads to an end."""
     return [(_IS, number, 0, len(steps)), *steps]
 
 

@@ -22,7 +22,7 @@ from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
 from longboat.tools.sandbox.sandbox import SandboxedCommand, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
 
 _VARIABLES = names("COLUMNS GIT_CEILING_DIRECTORIES HOME LANG LANGUAGE LINES LOGNAME SHELL TZ USER XDG_CONFIG_HOME")
-"""What a command behind the wall gets of the environment, beside PATH and LC_*."""
+"""The variables that a command behind the wall gets, in addition to PATH and LC_*."""
 
 SECRETS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".netrc", ".pgpass", ".my.cnf"),
@@ -30,17 +30,17 @@ SECRETS = (
     *(".config/git/credentials", ".config/op", ".config/sops", ".local/share/keyrings", ".mozilla"),
     *(".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history", ".python_history"),
 )
-"""Below the home directory: where programs keep what nobody else is to read."""
+"""Where programs keep secrets, below the home directory."""
 
 
 MAX_FILE = 2**28
-"""Bytes that a command may write to one file of its temp directory: sort needs some."""
+"""Maximum size of a file in the command's temp directory, in bytes: sort needs some space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wall:
     name: str
-    """What people know it by."""
+    """The name that people see."""
 
 
 LANDLOCK = Wall(name="Landlock")
@@ -49,7 +49,7 @@ BUBBLEWRAP = Wall(name="bubblewrap")
 
 @cache
 def find_wall() -> Wall | str:
-    """The wall that this system has, or why it has none. The first call may take a moment."""
+    """Find this system's wall, or the reason why there is none. The first call may take a moment."""
     if not seccomp.read_only(signals=True):
         return "this system has no system call filter that Longboat supports"
     if landlock.version():
@@ -68,8 +68,8 @@ class ReadOnlyWall:
     """The wall of one workspace. Its rules are built when first needed, and rebuilt when they may have changed."""
 
     def __init__(self, wall: Wall, *, workspace: Path, temp: Path, hidden: tuple[Path, ...] = ()) -> None:
-        """`temp` is the one place that can be written to, made if it is not there; `hidden` are directories of our own
-        keys and data."""
+        """`temp` is the only writable place, created if it is missing; `hidden` are the directories with our own keys
+        and data."""
         self._wall = wall
         self._workspace = workspace
         self._temp = temp
@@ -77,10 +77,10 @@ class ReadOnlyWall:
         self._ruleset: landlock.Ruleset | None = None
         self._denied = NONE_DENIED
         self._stamps: dict[str, tuple[int, ...]] = {}
-        """What the ruleset was made for, and the directories that were listed for it as they were then."""
+        """The inputs of the ruleset, and the directories that it listed, as they were then."""
 
     async def around(self, argv: tuple[str, ...], denied: DeniedFiles) -> SandboxedCommand:
-        """The command as it is run behind the wall."""
+        """Wrap the command to run behind the wall."""
         if self._wall is BUBBLEWRAP:
             return await asyncio.to_thread(self._wrapped, argv, denied)
         if not self._is_current(denied):
@@ -91,7 +91,7 @@ class ReadOnlyWall:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
         stamps = {
             path: _stamp(path) for path in self._denied_paths(denied)
-        }  # first: what changes now is seen next time
+        }  # first, so that the next call sees changes made from now on
         version = landlock.version()
         closed = self._closed(denied)
         fence = landlock.Fence(
@@ -106,20 +106,20 @@ class ReadOnlyWall:
         self._ruleset, self._denied, self._stamps = landlock.Ruleset(fence), denied, stamps
 
     def _is_current(self, denied: DeniedFiles) -> bool:
-        """Whether a new ruleset would be the same: a ruleset names everything beside what is closed."""
+        """Whether a new ruleset would be the same. A ruleset names everything beside the closed paths."""
         known = self._ruleset is not None and self._denied == denied and self._temp.exists()
         return known and all(_stamp(path) == stamp for path, stamp in self._stamps.items())
 
     def _denied_paths(self, denied: DeniedFiles) -> set[str]:
-        """The directories above what is closed; and the workspace, which must be the same one still."""
+        """The directories above closed paths, and the workspace, which must still be the same directory."""
         secrets = (_home() / name for name in SECRETS)
         closed = (*map(Path, landlock.CLOSED), *self._hidden, *denied.unreadable, *secrets)
         above = {str(parent) for path in closed for parent in path.parents}
         return above | {str(self._workspace)}
 
     def _readable_paths(self, closed: Iterable[Path]) -> tuple[Path, ...]:
-        """The workspace, and what git keeps of it elsewhere. A file `.git` can name any place, so none that is closed
-        counts."""
+        """The workspace, and the files that git keeps for it elsewhere. A `.git` file can name any place, so closed
+        places do not count."""
         shut = tuple(Path(os.path.realpath(path)) for path in closed)
         places = (Path(os.path.realpath(path)) for path in git_directories(self._workspace))
         kept = (place for place in places if not any(place.is_relative_to(path) for path in shut))
@@ -140,7 +140,7 @@ class ReadOnlyWall:
         for path in map(str, self._readable_paths(closed)):
             walls += ["--ro-bind-try", path, path]
         walls += ["--bind", temp, temp, *bubblewrap_masks(closed)]
-        inner = fence_command(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees no process but its own
+        inner = fence_command(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees only its own processes
         return SandboxedCommand(argv=(shutil.which("bwrap") or "bwrap", *walls, "--", *inner))
 
 
@@ -157,8 +157,8 @@ def _stamp(path: str) -> tuple[int, ...]:
 
 
 def walled_environ(environ: Mapping[str, str], *, workspace: Path, temp: Path) -> dict[str, str]:
-    """What a command behind the wall gets of `environ`: nothing that makes programs load or run something, no secret,
-    and no program of the workspace under a name that others have."""
+    """Filter `environ` for a command behind the wall: nothing that makes programs load or run something, no secrets,
+    and no programs of the workspace that could shadow others."""
     kept = {name: value for name, value in environ.items() if name in _VARIABLES or name.startswith("LC_")}
     return {**kept, "PATH": _path_outside(environ.get("PATH", ""), workspace), "TMPDIR": str(temp)}
 

@@ -45,7 +45,7 @@ def main() -> None:
     except MemoryError:
         sys.exit("a file is too large to search without ripgrep; install ripgrep")
     except BrokenPipeError:
-        os._exit(0)  # nobody reads on; a normal exit would try to flush again
+        os._exit(0)  # no one reads on; a normal exit would try to flush again
 
 
 def _parser() -> argparse.ArgumentParser:

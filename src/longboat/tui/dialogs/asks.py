@@ -1,4 +1,4 @@
-"""Shared by the permission and question dialogs: somebody else may answer first, and the person is told."""
+"""Shared by the permission and question dialogs: someone else may answer first, and the dialog says so."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from longboat.wire.plain import plain_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """No answer is needed: somebody else answered, or the run ended. `sentence` was shown."""
+    """No answer is needed: someone else answered, or the run ended. `sentence` was shown."""
 
     sentence: str
 

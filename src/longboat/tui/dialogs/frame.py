@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 Clock = Callable[[], float]
 
 GRACE_S = 0.5
-"""A dialog that opens by itself ignores keys until nothing was typed for this long: nobody answers it by accident."""
+"""A dialog that opens unprompted ignores keys until nothing was typed for this long, so that no one answers it by
+accident."""
 HIGH = 20
 """A terminal with fewer rows is short."""
 STRAYED = "You were typing when this opened. The text went into your prompt."

@@ -260,7 +260,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
                 return
 
     def withdrawn(self, answered_by: str | None, answer: PermissionAnswer | None) -> None:
-        """Close the dialog: somebody else answered, or the run ended (no answer)."""
+        """Close the dialog: someone else answered, or the run ended (no answer)."""
         if not self._over:
             sentence = told_permission(self.permission.title, answered_by, answer)
             tell(self, sentence)

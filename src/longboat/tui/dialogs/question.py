@@ -184,7 +184,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
         self.end(QuestionAnswered(answer=(*(self.question.choices[index] for index in sorted(chosen)), *words)))
 
     def withdrawn(self, answered_by: str | None, answer: tuple[str, ...] | None) -> None:
-        """Close the dialog: somebody else answered, or the run ended (no answer)."""
+        """Close the dialog: someone else answered, or the run ended (no answer)."""
         if not self._over:
             sentence = told_question(self.question.text, answered_by, answer)
             tell(self, sentence)

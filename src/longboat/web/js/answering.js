@@ -99,7 +99,7 @@ export class Answering {
     return word ? `Enter ${EFFECTS[word]}.` : 'Enter denies this call and tells the agent what to do instead.';
   }
 
-  /** Somebody answered. If that was not this page, what is typed stays, and says so. */
+  /** Someone answered. If that was not this page, what is typed stays, and says so. */
   settled(answer) {
     if (answer.id !== this.target?.id || answer.id === this.sending || !this.draft) return;
     if (answer.answered_by !== this.asks.workspace.client_id) this.keep(answerText(answer, false));

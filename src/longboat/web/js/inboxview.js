@@ -89,7 +89,7 @@ export class InboxView {
     return made;
   }
 
-  /** Somebody answered it, or it is too old. The focus stays in the list. */
+  /** Someone answered it, or it is too old. The focus stays in the list. */
   drop(id, entry) {
     // A card whose answer is on its way is inert and has lost the focus.
     const isLost = document.activeElement === document.body && this.at === entry.element;

@@ -13,7 +13,7 @@ export async function jumpTo(transcript, id, words = '') {
   await history.loading?.catch(() => {});
   for (let failures = 0; failures < MOST_FAILURES && !transcript.closed && !history.byId.has(id) && history.older; ) {
     if (await history.loadOlder().catch(() => false)) continue;
-    failures += 1; // somebody else is loading, or the server is away
+    failures += 1; // someone else is loading, or the server is away
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   }
   const place = transcript.closed ? -1 : (transcript.list?.findIndex((message) => message.id === id) ?? -1);

@@ -184,7 +184,7 @@ const ENDS = {
   limit: 'Stopped at a limit',
 };
 
-/** Failures that another key or model mends: the codes of the server's errors. */
+/** Failures that another key or model fixes: the codes of the server's errors. */
 const NO_MODEL = new Set(['model_not_configured', 'model_not_found', 'auth']);
 
 function finish(story) {

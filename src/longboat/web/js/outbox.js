@@ -210,7 +210,7 @@ export class Outbox {
     return false;
   }
 
-  /** Keeps the entry visible as failed and goes on to the next. */
+  /** Keeps the entry visible as failed and continues with the next. */
   giveUp(entry, errors, error) {
     const problem = `Failed ${errors} times. ${error.message}`;
     this.failures = 0;

@@ -30,7 +30,7 @@ async function show({ id, title, body, gone }) {
   });
 }
 
-/** Somebody answered elsewhere. */
+/** Someone answered elsewhere. */
 async function withdraw(id) {
   if (!ITEM.test(id)) return;
   for (const notification of await registration.getNotifications({ tag: `longboat-${id}` })) notification.close();

@@ -307,7 +307,7 @@ export class Review {
     const name = plain(file.path);
     const what = hunks ? `Undo hunk ${hunks[0] + 1} of ${file.hunks} in ${name}?` : `Undo all changes to ${name}?`;
     const detail =
-      'This changes the file now. The conversation stays, and the agent is told with your next prompt.';
+      'This changes the file now. The conversation stays, and Longboat tells the agent with your next prompt.';
     if (!(await confirmed(what, detail, 'Undo', { danger: true }))) return;
     try {
       const done = await this.workspace.revert(this.session_id, { path: file.path, digest: file.digest, hunks });

@@ -22,7 +22,7 @@ export class SessionActions {
     return this.view.mirror.history(this.session_id).messages;
   }
 
-  /** For the menu of the session. Redo is offered if something was undone, or if nobody knows. */
+  /** For the menu of the session. Redo is offered if something was undone, or if no one knows. */
   async menu() {
     const status = this.session && (await this.view.workspace.status(this.session_id).catch(() => null));
     return this.list().map((item) => (item.label === 'Redo' ? { ...item, disabled: status?.undone === 0 } : item));

@@ -113,7 +113,7 @@ function runsOf(views) {
   return runs;
 }
 
-/** A call that is done and only looked. One that somebody opened before it was in a group stays outside. */
+/** A call that is done and only looked. One that someone opened before it was in a group stays outside. */
 function looks(card) {
   if (!card || (card.touched && card.element.open && !card.group)) return false;
   const { traits } = card.part;

@@ -118,7 +118,7 @@ async def many_files(work: Mapping[ServerSlot, Sequence[Path]], below: Path, *, 
                 break
             await asyncio.gather(*(_read_and_check(server, path, report) for path in batch))
             looked_at.update(batch)
-        # Some servers speak of files that nobody opened.
+        # Some servers speak of files that no one opened.
         for path, items in server.diagnostics.all().items():
             if path not in looked_at and path.is_relative_to(below):
                 report.add(path, items)

@@ -58,11 +58,11 @@ class Timeouts:
     hurried_s: float = 1.0
     """The same, of a server that was late before."""
     settle_s: float = 0.1
-    """A server that has said nothing for so long has said all."""
+    """A server that has sent nothing for this long has sent everything."""
     doubt_s: float = 1.0
-    """A server that repeats itself after an edit may take it back within so long."""
+    """A server that repeats itself after an edit may correct itself within this time."""
     idle_s: float = 15.0
-    """Until a server has done what it does by itself, such as loading a project."""
+    """How long a server may take for its own work, such as loading a project."""
     young_s: float = 30.0
     """A server that started so short a time ago may still be loading, and find nothing."""
     second_look_s: float = 1.0
@@ -73,7 +73,7 @@ class Timeouts:
     ask_again: Backoff = _ASK_AGAIN
     """Repeats of a request that the server was not ready for."""
     stable_s: float = 60.0
-    """A server that ran for so long has not crashed at its start."""
+    """A server that ran for this long did not crash at its start."""
     forgive_s: float = 300.0
     """How long until a server that was given up is tried again."""
 
@@ -202,8 +202,8 @@ class Server:
         return said
 
     async def wait_idle(self, quiet_s: float = 0.0) -> None:
-        """Wait until it has done what it is busy with, such as loading the project, and nothing came for so long.
-        Bounded."""
+        """Wait until the server has finished its own work, such as loading the project, and has sent nothing for
+        `quiet_s`. Bounded."""
         try:
             async with asyncio.timeout(self._timeouts.idle_s):
                 await self.diagnostics.wait_quiet(quiet_s)
@@ -229,7 +229,7 @@ class Server:
     async def check(self, path: Path, text: str, *, edited: bool = False) -> bool:
         """Have it look at a file as it is now; whether it did so in time. What it says is in the diagnostics then.
 
-        After an edit we do not wait as long as for somebody who asks, but want to know of the other open files too.
+        After an edit we do not wait as long as for someone who asks, but want to know of the other open files too.
         """
         timeout_s = self._timeouts.answer_s
         if edited:

@@ -21,7 +21,7 @@ _CLOSING = "The workspace is closing, so no language server can be started."
 
 class ServerState(StrEnum):
     IDLE = "idle"
-    """Nobody has needed it yet."""
+    """Not needed yet."""
     STARTING = "starting"
     READY = "ready"
     CRASHED = "crashed"
