@@ -72,8 +72,15 @@ def render_ask(ask: Ask, *, whole: bool = False, parts: bool = False) -> Iterato
     if isinstance(ask, Permission):
         yield from _permission(ask, whole=whole, parts=parts)
     else:
-        width = len(str(len(ask.choices)))
-        yield from (f"    {number:>{width}}. {safe(choice)}" for number, choice in enumerate(ask.choices, 1))
+        yield from _choices(ask)
+
+
+def _choices(ask: Question) -> Iterator[str]:
+    width = len(str(len(ask.choices)))
+    for number, choice in enumerate(ask.choices, 1):
+        yield f"    {number:>{width}}. {safe(choice)}"
+        if meaning := one_line(ask.description_of(number - 1)):
+            yield f"    {' ' * width}  {click.style(meaning, dim=True)}"
 
 
 def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:

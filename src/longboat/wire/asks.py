@@ -214,6 +214,8 @@ class Question(Shape, frozen=True, kw_only=True):
     """Empty if no tool call asks: the turn reached a limit."""
     text: str
     choices: tuple[str, ...]
+    descriptions: tuple[str, ...] = ()
+    """What each choice means, in the order of the choices; shorter, or with empty texts, where nothing is said."""
     multiple: bool
     state: AskState = AskState.PENDING
     answer: tuple[str, ...] = ()
@@ -223,6 +225,10 @@ class Question(Shape, frozen=True, kw_only=True):
     parent_run_id: str | None = None
     """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
+
+    def description_of(self, index: int) -> str:
+        """What a choice means; empty if nothing is said."""
+        return self.descriptions[index] if index < len(self.descriptions) else ""
 
 
 class QuestionNotification(Shape, frozen=True, kw_only=True):

@@ -150,6 +150,9 @@ function prose(text) {
   return box;
 }
 
+/** What a choice means, below it. */
+const meaningOf = (text) => text && [h('br'), h('small', { class: 'quiet' }, plain(text))];
+
 /** Choices with their numbers, which are keys too, and a field for an own answer. */
 function questionForm(ask, send) {
   const kind = ask.multiple ? 'checkbox' : 'radio';
@@ -159,7 +162,7 @@ function questionForm(ask, send) {
       { class: 'choice' },
       h('input', { type: kind, name: `choice-${ask.id}`, value: String(index) }),
       h('kbd', { 'aria-hidden': 'true' }, index < 9 ? String(index + 1) : ''),
-      h('span', {}, plain(choice)),
+      h('span', {}, plain(choice), meaningOf(ask.descriptions?.[index])),
     ),
   );
   const own = h('input', { id: `own-${ask.id}`, autocomplete: 'off', maxlength: '10000' });
