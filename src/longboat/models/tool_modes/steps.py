@@ -4,7 +4,8 @@
     {"thought": "The bug is found.", "answer": "It is in a.py:3."}
 
 A model that cannot write tool calls by itself can fill in such a form. It thinks before it decides: asked for a call or
-an answer at once, a small model claims to be done. Several calls go into one step, so that reading runs side by side.
+an answer at once, a small model claims to be done. Several calls go into one step: the turn makes those that only read
+side by side.
 """
 
 import json
