@@ -327,6 +327,24 @@ async def test_a_transcript_arrives_at_anthropic_whole():
     assert said[6:] == [{"type": "text", "text": "Go on."}]
 
 
+async def test_a_command_that_failed_has_a_result_and_no_error():
+    """A red test run is what the model asked for."""
+    calls = [ToolCallPart(id=name, name="bash", input="{}", finished=True) for name in ("ran", "denied")]
+    results = [
+        ToolResultPart(tool_call_id="ran", content="1 failed", is_error=True, command_failed=True),
+        ToolResultPart(tool_call_id="denied", content="Denied.", is_error=True),
+    ]
+    messages = (
+        message(Role.USER, TextPart(text="Test it.")),
+        message(Role.ASSISTANT, *calls),
+        message(Role.TOOL, *results),
+    )
+    body = await body_of("anthropic", ModelRequest(system="", messages=messages))
+    blocks = [block for turn in body["messages"] for block in turn["content"] if block["type"] == "tool_result"]
+    assert [(block["tool_use_id"], block["is_error"]) for block in blocks] == [("ran", False), ("denied", True)]
+    assert "1 failed" in json.dumps(blocks[0]["content"])
+
+
 @pytest.mark.parametrize("arguments", ['{"pa', '{"a":' * 5000 + "1" + "}" * 5000], ids=["cut off", "too deep"])
 async def test_a_tool_call_that_no_provider_takes_is_sent_as_an_empty_object(arguments: str):
     """T3: the transcript is always one that the next request accepts, also after a cancel."""

@@ -77,6 +77,23 @@ async def test_failing_calls_that_differ_each_time_are_stopped(tmp_path: Path) -
         assert len(model.requests) == 4
 
 
+async def test_red_test_runs_in_a_row_do_not_end_a_turn(tmp_path: Path) -> None:
+    configure(limits={"failures": 2})
+    runs: list[Step] = [[CallTool("bash", {"command": f"echo {number} failed; exit 1"})] for number in range(8)]
+    async with launch(tmp_path, ScriptedModel([*runs, [Say("Still red.")]]), answers=False) as running:
+        await running.submit("test it", "r1", approve=Approve.ALL)
+        assert (await running.completed("r1")).text == "Still red."
+        assert [(part.is_error, part.command_failed) for part in await results(running)] == [(True, True)] * 8
+
+
+async def test_commands_that_are_denied_do_end_it(tmp_path: Path) -> None:
+    configure(limits={"failures": 2}, permissions={"deny": ["bash(rm *)"]})
+    runs: list[Step] = [[CallTool("bash", {"command": f"rm {number}"})] for number in range(8)]
+    async with launch(tmp_path, ScriptedModel(runs), answers=False) as running:
+        await running.submit("remove it", "r1", approve=Approve.ALL)
+        assert "2 steps in a row in which every tool call failed" in (await running.completed("r1")).error
+
+
 async def test_the_model_is_told_before_and_can_end_in_time(tmp_path: Path) -> None:
     configure(limits={"steps": 8})
 

@@ -140,7 +140,7 @@ class LimitsSection(_Section, frozen=True, kw_only=True):
     steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 40
     """Model requests."""
     failures: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 8
-    """Model requests in a row whose tool calls all failed."""
+    """Model requests in a row whose tool calls all failed; a command that ran and failed does not count."""
     minutes: Annotated[float, msgspec.Meta(ge=0, le=10_080)] = 30.0
     """Working time; waiting for people's answers does not count."""
     approved_steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 200

@@ -31,7 +31,7 @@ class Bounds:
 
     steps: int = 0
     failures: int = 0
-    """Steps in a row whose tool calls all fail."""
+    """Steps in a row whose tool calls all fail. A command that ran and failed, as red tests do, is no such failure."""
     seconds: float = 0.0
 
 
@@ -50,7 +50,7 @@ class LimitCounter:
         self._steps += 1
 
     def add_results(self, results: Iterable[ToolResultPart]) -> None:
-        if all(result.is_error for result in results):
+        if all(result.tool_failed for result in results):
             self._failures += 1
         else:
             self._failures = 0
@@ -88,7 +88,7 @@ class LimitCounter:
     def nudge(self, call: ToolCallPart, result: ToolResultPart) -> str | None:
         """For the model, when it repeats a call that fails, or one whose result stays the same."""
         key = (call.name, call.input)
-        if not result.is_error:
+        if not result.tool_failed:
             del self._failed[key]
             return self._nudge_on(*key, result.content)
         self._failed[key] += 1
