@@ -535,6 +535,35 @@ async def test_an_error_inside_the_stream_counts_like_one_before_it():
     assert "Overloaded" in error.message
 
 
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_a_server_that_does_not_begin_in_time_is_retryable(wire: Wire):
+    """As with the chat adapter: the limit is the model's, and the error says how to change it."""
+    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
+    async with scripted(Reply(ends="hangs")) as script:
+        async with model_at(script.url + path, wire, name, first_token_s=0.1) as model:
+            with pytest.raises(ModelError) as caught:
+                async with model.stream(prompt("hi")) as events:
+                    _ = [event async for event in events]
+        await script.left.wait()
+    assert (caught.value.code, caught.value.retryable) == ("timeout", True)
+    assert caught.value.message == (
+        f"mine sent nothing for 0.1 s. If it needs longer to begin, set first_token_s of {name}."
+    )
+
+
+async def test_a_server_that_stops_in_mid_answer_is_not_told_to_begin_earlier(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("longboat.models.pydantic_http.IDLE_S", 0.1)
+    frames = anthropic(spoken("Ok"))[:3]
+    async with (
+        scripted(Reply(frames=frames, ends="hangs")) as script,
+        model_at(script.url, "anthropic", "claude-sonnet-5-5") as model,
+    ):
+        with pytest.raises(ModelError) as caught:
+            async with model.stream(prompt("hi")) as events:
+                _ = [event async for event in events]
+    assert (caught.value.code, caught.value.message) == ("timeout", "mine sent nothing for 0.1 s.")
+
+
 async def test_a_server_that_is_not_there_is_unreachable():
     async with scripted() as script:
         gone = script.url

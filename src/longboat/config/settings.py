@@ -54,7 +54,7 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     """Whether the reasoning effort can be set."""
     first_token_s: Seconds | None = None
     """How many seconds the answer may take to begin. Default: 600 for servers on this machine or in a private network,
-    otherwise 120."""
+    300 for Anthropic, OpenAI, Google and Mistral, otherwise 120."""
     send_reasoning: Literal["turn", "always", "never"] | None = None
     """Which reasoning goes back to the server: what it sent since the last prompt (`turn`), all of it, or none.
     Default: `turn`; a server that refuses this is asked once more in another way."""
