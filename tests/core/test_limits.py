@@ -68,6 +68,15 @@ def test_time_is_the_time_of_work() -> None:
     assert made.describe(Limit.TIME, 600) == "10 minutes of work"
 
 
+def test_an_answer_may_take_what_is_left_of_the_time_and_more_where_people_are_asked_after_it() -> None:
+    made = counter(seconds=600, most_seconds=3600)
+    assert (made.answer_s(100, asks=False), made.answer_s(100, asks=True)) == (500, 3500)
+    assert (made.answer_s(700, asks=False), made.answer_s(700, asks=True)) == (0, 2900)
+    made.renew(700)
+    assert (made.answer_s(700, asks=False), made.answer_s(700, asks=True)) == (600, 3600)
+    assert [counter().answer_s(100, asks=asks) for asks in (False, True)] == [None, None]
+
+
 def test_renewed_everything_counts_anew_but_steps_are_told_in_total() -> None:
     made = counter(steps=2, failures=2, seconds=60)
     for _ in range(2):

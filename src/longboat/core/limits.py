@@ -33,6 +33,8 @@ class Bounds:
     failures: int = 0
     """Steps in a row whose tool calls all fail. A command that ran and failed, as red tests do, is no such failure."""
     seconds: float = 0.0
+    most_seconds: float = 0.0
+    """Where a turn whose people are asked at `seconds` ends in the middle of an answer."""
 
 
 class LimitCounter:
@@ -66,6 +68,11 @@ class LimitCounter:
     def reached(self, worked_s: float) -> Limit | None:
         left = self._left(worked_s)
         return next((limit for limit, (remaining, _) in left.items() if remaining <= 0), None)
+
+    def answer_s(self, worked_s: float, *, asks: bool) -> float | None:
+        """How long the model's next answer may take; None: there is no limit. `asks`: people are asked after it."""
+        bound = self._bounds.most_seconds if asks else self._bounds.seconds
+        return max(0.0, bound - (worked_s - self._renewed_s)) if bound else None
 
     def describe(self, limit: Limit, worked_s: float) -> str:
         """How far the turn has come, as a few words."""

@@ -412,7 +412,8 @@ class Turn:
             sent_requests=self._sent_requests,
             traces=self._services.traces,
         )
-        finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
+        async with self._limits.answering():
+            finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
         self._models.answered()
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
