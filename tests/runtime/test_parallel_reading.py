@@ -1,12 +1,18 @@
 """Calls of one answer that only read are made at the same time; whatever may change something is a barrier (A1)."""
 
+import asyncio
 import json
+import threading
 from pathlib import Path
+from typing import Any
 
+import pytest
 from crash import check_log, restarted
 from scenario import PLAIN, WINDOW, Scene, call, open_scenario
 from wire_rules import check_wires
 
+from longboat.config.rules import remember
+from longboat.runtime.workspace import services
 from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
 from longboat.tools.context import ToolError
 from longboat.tools.registry import built_in_traits
@@ -127,6 +133,56 @@ async def test_reads_that_need_approval_ask_at_once_and_are_answered_in_any_orde
         assert (first.is_error, "Denied" in first.content) == (True, True)
         assert (second.is_error, "this is two.txt" in second.content) == (False, True)
         await scene.check()
+
+
+async def test_who_grants_a_rule_for_the_session_is_not_asked_again_by_calls_that_wait_for_the_same_rule(
+    tmp_path: Path,
+) -> None:
+    """A2: both calls are on record with who let them run; one that waits for another rule still waits."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "one.txt").write_text("one\n")
+    (tmp_path / "far.txt").write_text("far\n")
+    one, far = str(outside / "one.txt"), str(tmp_path / "far.txt")
+    steps = [[call("view", path=one), call("view", path=one, offset=1), call("view", path=far)], [Say("Seen.")]]
+    async with open_scenario(tmp_path, steps) as scene:
+        await scene.start("look outside", ask=True)
+        first, second, other = sorted(
+            [await scene.asked(nth) for nth in (1, 2, 3)], key=lambda ask: (ask.argument != one, ask.asked_at)
+        )
+        assert first.grant == second.grant != other.grant
+        await scene.answer(first, PermissionAnswer.SESSION, by="ann")
+        await finished(scene, results=2)
+        assert await scene.workspace.asks.permissions() == (other,)
+        assert [part.answers[0].answered_by for part in scene.results()] == ["ann", "ann"]
+        await scene.answer(other, PermissionAnswer.DENY)
+        await scene.running.completed("r1")
+        assert [part.is_error for part in scene.results()] == [False, False, True]
+        await scene.check()
+
+
+async def test_rules_that_are_saved_at_once_are_all_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[tuple[str, ...]] = []
+    began, go = threading.Event(), threading.Event()
+
+    def save(directory: Path, rules: tuple[str, ...], **more: Any) -> None:
+        entered.append(rules)
+        began.set()
+        go.wait()
+        remember(directory, rules, **more)
+
+    monkeypatch.setattr(services, "remember", save)
+    async with open_scenario(tmp_path, []) as scene:
+        both = asyncio.gather(
+            *(scene.workspace.services.remember((rule,)) for rule in ("fetch(a.org)", "fetch(b.org)"))
+        )
+        await asyncio.to_thread(began.wait)
+        await asyncio.to_thread(int)  # a second one that did not wait would have entered by now
+        at_once = len(entered)
+        go.set()
+        await both
+        assert at_once == 1
+        assert set(json.loads(scene.read("longboat.json"))["permissions"]["allow"]) == {"fetch(a.org)", "fetch(b.org)"}
 
 
 async def test_a_cancel_withdraws_all_that_reads_ask(tmp_path: Path) -> None:
