@@ -14,7 +14,8 @@ from wire_rules import check_wires
 from longboat.config.rules import remember
 from longboat.runtime.workspace import services
 from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
-from longboat.tools.context import ToolError
+from longboat.tools.context import ToolContext, ToolError
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.registry import built_in_traits
 from longboat.wire.asks import AskState, PermissionAnswer
 from longboat.wire.models import Message, Outcome, ToolResultPart
@@ -114,6 +115,36 @@ async def test_a_cancel_ends_all_reads_and_each_call_has_a_result(tmp_path: Path
         assert [part.name for part in scene.results()] == ["left", "view", "right", "bash"]
         assert not (scene.path / "b.txt").exists()
         await scene.canceled_once(lost=3)
+
+
+async def test_the_same_read_made_over_and_over_in_one_step_is_a_loop_and_each_call_has_its_result(
+    tmp_path: Path,
+) -> None:
+    """T9: judged when all of them are over, so none is broken off."""
+    async with open_scenario(tmp_path, [[call("view", path="a.txt")] * 6], files={"a.txt": "a\n"}) as scene:
+        assert "looping" in (await scene.turn("look")).error
+        assert len(scene.fine()) == 6
+        await scene.check()
+
+
+async def test_live_output_of_calls_that_run_at_once_goes_to_the_right_one(tmp_path: Path) -> None:
+    class Showing(ScriptedTool):
+        async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+            context.output(f"{call.name} begins\n")
+            return await super().run(call, context)
+
+    gates = [Gate(), Gate()]
+    tools = [Showing(name, gate=gate, traits=READS) for name, gate in zip(("left", "right"), gates, strict=True)]
+    async with open_scenario(tmp_path, [[call("left"), call("right")], [Say("Both.")]], tools=tools) as scene:
+        await scene.start("look")
+        await scene.showing("right begins")
+        await scene.showing("left begins")
+        parts = {delta.part: delta.text for delta in scene.watcher.of("message_delta") if "begins" in delta.text}
+        assert parts == {0: "left begins\n", 1: "right begins\n"}
+        for gate in gates:
+            gate.open()
+        await scene.running.completed("r1")
+        await scene.check()
 
 
 async def test_reads_that_need_approval_ask_at_once_and_are_answered_in_any_order(tmp_path: Path) -> None:
