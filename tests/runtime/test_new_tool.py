@@ -14,7 +14,6 @@ from longboat.core.tool import ToolSpec
 from longboat.models.local.demo_steps import as_form, choose_tools
 from longboat.models.protocol import ModelRequest
 from longboat.permissions.verdict import RuleInvalid, Rules
-from longboat.runtime.turn.tool_calls import group_calls
 from longboat.testing import CallTool, Say, ScriptedModel, ScriptedTool
 from longboat.tools.registry import built_in_traits, find_tools
 from longboat.wire.asks import PermissionAnswer
@@ -136,13 +135,6 @@ async def test_sub_agents_get_what_the_traits_say(tmp_path: Path) -> None:
             "look": {"looks"},
             "work": {"stamp", "looks"},
         }
-
-
-def test_calls_run_side_by_side_where_the_traits_say_so() -> None:
-    tools = {name: ScriptedTool(name, traits=ToolTraits(side_by_side=name == "both")) for name in ("both", "one")}
-    calls = [ToolCallPart(id=name, name=name, input="") for name in ("both", "both", "one", "one", "gone", "gone")]
-    names = [[each.name for each in group] for group in group_calls(calls, tools)]
-    assert names == [["both", "both"], ["one"], ["one"], ["gone"], ["gone"]]
 
 
 def recorded(scene: Scene, name: str) -> ToolCallPart:

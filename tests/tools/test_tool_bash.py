@@ -53,14 +53,14 @@ def written(directory: Path, *names: str) -> bool:
 async def test_output_and_exit_code_come_back_in_one_stream(bash: BashTool, context: OpenToolContext) -> None:
     result = await context.use(bash, command="echo one; echo two >&2; echo three; exit 3")
     assert result.content.startswith("one\ntwo\nthree\n[exit code 3 after ")
-    assert result.is_error
+    assert (result.is_error, result.command_failed) == (True, True)
     assert "".join(context.outputs) == "one\ntwo\nthree\n"
 
 
 async def test_a_command_without_output_says_so(bash: BashTool, context: OpenToolContext) -> None:
     result = await context.use(bash, command="true")
     assert result.content.startswith("[no output; exit code 0 after ")
-    assert not result.is_error
+    assert (result.is_error, result.command_failed) == (False, False)
 
 
 async def test_a_person_sees_the_whole_command_before_it_runs(bash: BashTool, context: OpenToolContext) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.errors import ModelError
 from longboat.models import catalogue, refreshed_catalogue
+from longboat.models.first_token import OWN_API_S, first_token_s
 from longboat.models.local.files import local_spec
 from longboat.models.local.fit import this_machine
 from longboat.models.local.known import DEMO
@@ -194,6 +195,7 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
         max_output_tokens=_limit(entry, facts),
         effort=entry.effort,
         json_schema=entry.json_schema,
+        first_token_s=first_token_s(access.base_url, entry.first_token_s, elsewhere_s=OWN_API_S),
         tariff=_configured_tariff(entry),
     )
     general = PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))

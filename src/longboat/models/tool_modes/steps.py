@@ -3,8 +3,9 @@
     {"thought": "I must see both files.", "calls": [{"tool": "view", "args": {"path": "a.py"}}, …]}
     {"thought": "The bug is found.", "answer": "It is in a.py:3."}
 
-A model that cannot write tool calls can fill in such a form. It thinks before it decides: asked for a call or
-an answer at once, a small model claims to be done. Several calls go into one step, so that reading runs side by side.
+A model that cannot write tool calls by itself can fill in such a form. It thinks before it decides: asked for a call or
+an answer at once, a small model claims to be done. Several calls go into one step: the turn makes those that only read
+side by side.
 """
 
 import json

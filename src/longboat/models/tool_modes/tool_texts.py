@@ -42,8 +42,8 @@ def _write_message(message: Message, write: Write) -> Message:
 
 
 def _result(number: int, result: ToolResultPart) -> Iterator[Part]:
-    head = f"Call {number} ({result.name}) failed:" if result.is_error else f"Result of call {number} ({result.name}):"
-    yield TextPart(text=f"{head}\n{result.content}")
+    head = "Call {} ({}) failed:" if result.tool_failed else "Result of call {} ({}):"
+    yield TextPart(text=f"{head.format(number, result.name)}\n{result.content}")
     for image in result.images:
         yield FilePart(name="image", media_type=image.media_type, data=image.data)
 

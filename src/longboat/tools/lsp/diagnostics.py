@@ -27,7 +27,14 @@ class DiagnosticsTool(LanguageServerTool):
     spec = spec_of(
         "diagnostics",
         Input,
-        ToolTraits(effect=Effect.READS, path="path", heading=("path",), sub_agents=SubAgents.ALL, quick=True),
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("path",),
+            sub_agents=SubAgents.ALL,
+            side_by_side=True,
+            quick=True,
+        ),
     )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:

@@ -55,6 +55,7 @@ class GrepTool:
             heading=("pattern", "path"),
             lists=Lists.CONTENTS,
             sub_agents=SubAgents.ALL,
+            side_by_side=True,
             quick=True,
             draw=Draw.QUIET,
         ),

@@ -15,7 +15,13 @@ from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 def lookup_traits(*heading: str) -> ToolTraits:
     """The traits of a tool that only looks something up. `heading`: the arguments that name it for people."""
     return ToolTraits(
-        effect=Effect.READS, path="path", heading=heading, sub_agents=SubAgents.ALL, quick=True, draw=Draw.QUIET
+        effect=Effect.READS,
+        path="path",
+        heading=heading,
+        sub_agents=SubAgents.ALL,
+        side_by_side=True,
+        quick=True,
+        draw=Draw.QUIET,
     )
 
 
