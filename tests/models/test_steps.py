@@ -11,6 +11,7 @@ from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.steps import MAX_CALLS, Step, StepReader, as_steps
 from longboat.models.tool_modes.tool_texts import TextCall
 from longboat.wire.models import Message, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.tools import Effect, ToolTraits
 
 VIEW = ToolSpec(
     name="view",
@@ -88,6 +89,38 @@ def test_a_step_that_was_made_twice_in_a_row_is_not_offered_again() -> None:
         form = as_steps(request(messages=(asked, *made)), openai_schema=True)
         assert fits(form, again) is offered
         assert fits(form, {"thought": "", "calls": [a_call("free")]})
+
+
+LS, EDIT = (
+    ToolSpec(name=name, description="", schema={"type": "object"}, traits=ToolTraits(effect=effect))
+    for name, effect in (("ls", Effect.READS), ("edit", Effect.CHANGES))
+)
+LOOKED = (
+    message(Role.ASSISTANT, ToolCallPart(id="c", name="ls", input="{}", finished=True)),
+    message(Role.TOOL, ToolResultPart(tool_call_id="c", name="ls", content="a.py")),
+)
+TASK = message(Role.USER, TextPart(text="Fix the mean in a.py."))
+
+
+@pytest.mark.parametrize(
+    ("more", "free"),
+    [
+        ({"messages": (TASK,)}, False),
+        ({"messages": (TASK, *LOOKED, message(Role.ASSISTANT, TextPart(text="Done.")), TASK)}, False),
+        ({"messages": (TASK, *LOOKED)}, True),
+        ({"messages": (message(Role.USER, TextPart(text="Hello, who's there?")),)}, True),
+        ({"messages": (TASK,), "tools": (LS,)}, True),
+        ({"messages": (TASK,), "tools": (EDIT,)}, True),
+        ({"messages": (TASK,), "schema": {"type": "string"}}, True),
+    ],
+    ids=["task", "second-task", "looked", "greeting", "cannot-change", "cannot-look", "answer-for-a-program"],
+)
+def test_a_turn_that_may_change_files_begins_with_a_look(more: dict[str, Any], free: bool) -> None:
+    """Asked for a call or an answer, small models answer at once that all is done."""
+    form = as_steps(request(**{"tools": (LS, EDIT)} | more), openai_schema=True)
+    assert fits(form, {"thought": "", "answer": "Done."}) is free
+    for tool in more.get("tools", (LS, EDIT)):
+        assert fits(form, {"thought": "", "calls": [a_call(tool.name)]}) is (free or tool is LS)
 
 
 def test_a_summary_may_not_call() -> None:

@@ -43,6 +43,9 @@ _MAX_DEPTH = 8
 _MAX_THOUGHT = 400
 """Characters of an earlier thought: those of other models are long."""
 
+_GREETING_WORDS = 3
+"""A prompt of so few words may be a greeting, or thanks: the model need not look at files before it answers."""
+
 _OPENINGS = (re.compile(r'\s*\{\s*"thought"\s*:\s*"'), re.compile(r'"\s*,\s*"answer"\s*:\s*"'))
 """Where the thought begins, and where after its end the answer does."""
 _STRING = re.compile(
@@ -88,11 +91,37 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
     answer = _object({"thought": _TEXT, "answer": wanted})
     if not request.may_call:
         return answer | shared
+    if first := _tools_to_look_with(request):
+        return _calls_of(first)
     stuck = _repeated_tools(request.messages)
     offered = [tool for tool in request.tools if tool.name not in stuck] or request.tools
-    one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in offered]}
+    return {"type": "object", "anyOf": [_calls_of(offered), answer]} | shared
+
+
+def _calls_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in tools]}
     calls = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_CALLS}
-    return {"type": "object", "anyOf": [_object({"thought": _TEXT, "calls": calls}), answer]} | shared
+    return _object({"thought": _TEXT, "calls": calls})
+
+
+def _tools_to_look_with(request: ModelRequest) -> list[ToolSpec]:
+    """The only tools of a turn's first step, if it may be about files: a small model that may answer at once claims to
+    be done, and one that may edit at once edits what it has not read. Empty: the model is free.
+    """
+    turn = _turn(request.messages)
+    has_looked = any(message.role is Role.TOOL for message in turn)
+    may_change = any(tool.traits.effect is Effect.CHANGES for tool in request.tools)
+    if has_looked or not may_change or request.schema is not None:
+        return []
+    if len(text_of(turn[0]).split()) <= _GREETING_WORDS:
+        return []
+    return [tool for tool in request.tools if tool.traits.effect is Effect.READS]
+
+
+def _turn(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages from the last prompt on."""
+    prompts = [index for index, message in enumerate(messages) if message.role is Role.USER]
+    return messages[prompts[-1] :] if prompts else messages
 
 
 def _repeated_tools(messages: Sequence[Message]) -> set[str]:
