@@ -8,7 +8,7 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.steps import MAX_CALLS, Step, StepReader, as_steps
+from longboat.models.tool_modes.steps import MAX_CALLS, MAX_LOOKS, Step, StepReader, as_steps
 from longboat.models.tool_modes.tool_texts import TextCall
 from longboat.wire.models import Message, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from longboat.wire.tools import Effect, ToolTraits
@@ -67,6 +67,21 @@ def test_the_form_takes_calls_or_an_answer_and_nothing_else() -> None:
     ]
     assert [fits(form, value) for value in good] == [True] * len(good)
     assert [fits(form, value) for value in bad] == [False] * len(bad)
+
+
+def examples(*tools: str) -> list[dict[str, Any]]:
+    offered = tuple(ToolSpec(name=name, description="", schema={"type": "object"}) for name in tools)
+    system = as_steps(request(tools=offered), openai_schema=True).system
+    return [json.loads(line) for line in system.splitlines() if line.startswith('{"thought"') and "NAME" not in line]
+
+
+def test_the_example_has_only_tools_that_are_offered_and_no_thought_twice() -> None:
+    """Small models copy what they see: a thought that fits everywhere is all that they then think."""
+    whole = examples("ls", "view", "edit", "bash")
+    assert [call["tool"] for step in whole for call in step.get("calls", ())] == ["view", "edit", "bash"]
+    assert len({step["thought"] for step in whole}) == len(whole) == 4
+    assert [call["tool"] for step in examples("view") for call in step.get("calls", ())] == ["view"]
+    assert [step.keys() for step in examples("free")] == [{"thought", "answer"}]
 
 
 def test_words_that_no_grammar_has_are_left_out_of_the_schema() -> None:
@@ -137,6 +152,7 @@ def test_a_turn_that_may_change_files_begins_with_a_look(more: dict[str, Any], f
     assert fits(form, {"thought": "", "answer": "Done."}) is free
     for tool in more.get("tools", (LS, EDIT)):
         assert fits(form, {"thought": "", "calls": [a_call(tool.name)]}) is (free or tool is LS)
+        assert fits(form, {"thought": "", "calls": [a_call(tool.name)] * (MAX_LOOKS + 1)}) is free
 
 
 def test_a_summary_may_not_call() -> None:

@@ -24,17 +24,27 @@ from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
 """In one step."""
+MAX_LOOKS = 3
+"""In a first step that must look: a small model that would rather edit repeats its looks as often as it may."""
 
 FORM = """\
-Each of your replies is one JSON object: a short thought about what comes next, and then either calls of tools or your \
-final answer.
-{"thought": "I look at what is here.", "calls": [EXAMPLE]}
-{"thought": "...", "answer": "..."}
+Each of your replies is one JSON object: a short thought, which says what the last results show and what comes next, \
+and then either calls of tools or your final answer. For example, in another project:
+EXAMPLE
 The next message brings the results of your calls. Put calls that do not depend on each other into one reply. What you \
 have not read with a tool you do not know. Make changes with tools: an answer changes nothing. Answer only when the \
 task is done and checked, or when no tool is needed.
 Tools:
 """
+
+_EXAMPLE = (
+    ("sail.py was named, and I have not read it.", "view", {"path": "sail.py"}),
+    ("Line 3 adds the wind; it must subtract it.", "edit", {"path": "sail.py", "old_text": "+ w", "new_text": "- w"}),
+    ("sail.py is changed, but not checked.", "bash", {"command": "python -m pytest -q"}),
+)
+"""Small models copy thoughts: each of these fits only where it stands, and names what is in no project."""
+_ANY_CALL = '{"thought": "I need what only a tool can tell.", "calls": [{"tool": "NAME", "args": {...}}]}'
+_LAST = '{"thought": "All tests pass.", "answer": "sail.py subtracts the wind now, and its tests pass."}'
 
 _TEXT = {"type": "string"}
 _KEPT = ("type", "enum", "const", "minItems", "maxItems")
@@ -69,11 +79,13 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
 
 
 def _example(tools: Sequence[ToolSpec]) -> str:
-    """A call that does no harm: small models copy it."""
-    for tool in tools:
-        if tool.traits.effect is Effect.READS and not tool.schema.get("required"):
-            return json.dumps({"tool": tool.name, "args": {}})
-    return '{"tool": "NAME", "args": {...}}'
+    names = {tool.name for tool in tools}
+    steps = [
+        json.dumps({"thought": thought, "calls": [{"tool": tool, "args": args}]})
+        for thought, tool, args in _EXAMPLE
+        if tool in names
+    ]
+    return "\n".join([*(steps or [_ANY_CALL]), _LAST])
 
 
 def write_step(message: Message) -> str:
@@ -92,15 +104,15 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
     if not request.may_call:
         return answer | shared
     if first := _tools_to_look_with(request):
-        return _calls_of(first)
+        return _calls_of(first, MAX_LOOKS)
     stuck = _repeated_tools(request.messages)
     offered = [tool for tool in request.tools if tool.name not in stuck] or request.tools
-    return {"type": "object", "anyOf": [_calls_of(offered), answer]} | shared
+    return {"type": "object", "anyOf": [_calls_of(offered, MAX_CALLS), answer]} | shared
 
 
-def _calls_of(tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def _calls_of(tools: Sequence[ToolSpec], at_most: int) -> dict[str, Any]:
     one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in tools]}
-    calls = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_CALLS}
+    calls = {"type": "array", "items": one, "minItems": 1, "maxItems": at_most}
     return _object({"thought": _TEXT, "calls": calls})
 
 
