@@ -103,7 +103,7 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
     answer = _object({"thought": _TEXT, "answer": wanted})
     if not request.may_call:
         return answer | shared
-    if first := _tools_to_look_with(request):
+    if first := tools_to_look_with(request):
         return _calls_of(first, MAX_LOOKS)
     stuck = _repeated_tools(request.messages)
     offered = [tool for tool in request.tools if tool.name not in stuck] or request.tools
@@ -116,9 +116,9 @@ def _calls_of(tools: Sequence[ToolSpec], at_most: int) -> dict[str, Any]:
     return _object({"thought": _TEXT, "calls": calls})
 
 
-def _tools_to_look_with(request: ModelRequest) -> list[ToolSpec]:
+def tools_to_look_with(request: ModelRequest) -> list[ToolSpec]:
     """The only tools of a turn's first step, if it may be about files: a small model that may answer at once claims to
-    be done, and one that may edit at once edits what it has not read. Empty: the model is free.
+    be done, and one that may edit at once edits what it has not read. Empty: the model may do what it wants.
     """
     turn = _turn(request.messages)
     has_looked = any(message.role is Role.TOOL for message in turn)
