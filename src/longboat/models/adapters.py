@@ -178,7 +178,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
     if not chat.abilities.tools:
         return chat
     memory = ToolMemory(data_dir, address=url, model=choice.model)
-    return ToolModel(chat, memory, wanted=_tool_mode(entry, facts))
+    return ToolModel(chat, memory, wanted=_tool_mode(entry, facts), has_tools=bool(facts.tools))
 
 
 def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) -> Closable:
