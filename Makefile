@@ -7,6 +7,8 @@ BASE   := $(VENV)/.run-stamp
 READY  := $(VENV)/.setup-stamp
 SITE   := $(VENV)/.docs-stamp
 MOCKS  := .venv-mocks/.stamp
+NODE   := .mocks-npm/.stamp
+PROXY  := .venv-litellm/.stamp
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet
 export FIRST_PROMPT ?= Write two lines about a longboat at sea.
 
@@ -60,6 +62,7 @@ WORKERS ?= $(shell $(BIN)/python -c 'import os; print(min(8, 2 * (os.cpu_count()
 
 test: setup $(MOCKS) ## Run every test (some of them: make test ARGS="-k cancel")
 	@$(BIN)/python tests/parts.py
+	@$(MAKE) --no-print-directory $(NODE)
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 check: $(SITE) ## Lint, format, types, import rules, generated files, the documentation
@@ -71,12 +74,26 @@ check: $(SITE) ## Lint, format, types, import rules, generated files, the docume
 	$(BIN)/python docs/generate.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
-mocks: $(MOCKS) ## Install other people's model servers for the tests that need them, in a separate environment
+mocks: $(MOCKS) $(NODE) $(PROXY) ## Install other people's model servers for the tests, each in its own folder
 
+# Each has its own folder, so that what it needs stays away from what Longboat needs.
 $(MOCKS):
-	@echo "==> Installing other people's model servers for the tests"
+	@echo "==> Installing LLMock for the tests"
 	@$(PYTHON) -m venv .venv-mocks
 	@.venv-mocks/bin/pip install --disable-pip-version-check --no-input --quiet 'llmock>=0.2.2,<0.3'
+	@touch $@
+
+$(NODE):
+	@if command -v npm >/dev/null; then \
+	  echo "==> Installing aimock for the tests" && mkdir -p .mocks-npm && \
+	  npm install --prefix .mocks-npm --no-audit --no-fund --silent '@copilotkit/aimock@^1.43.0' && touch $@; \
+	else echo "==> Without npm, some tests will be skipped. Debian and Ubuntu: apt install npm"; fi
+
+# About a minute and 750 MB: only on demand.
+$(PROXY):
+	@echo "==> Installing the LiteLLM proxy for its tests (about a minute)"
+	@$(PYTHON) -m venv .venv-litellm
+	@.venv-litellm/bin/pip install --disable-pip-version-check --no-input --quiet 'litellm[proxy]>=1.106,<2'
 	@touch $@
 
 generate: setup ## Write the sync client and the generated pages from the code
@@ -127,5 +144,5 @@ clean: ## Stop the server and remove what was made here (your sessions and local
 	  { [ ! -S .dev/longboat.sock ] || LONGBOAT_URL= LONGBOAT_SOCKET=.dev/longboat.sock $(BIN)/longboat stop; } || { \
 	  echo "longboat: nothing was removed, because the server is busy. To interrupt it: $(BIN)/longboat stop --force" >&2; \
 	  exit 1; }; fi
-	rm -rf $(VENV) .dev site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-mocks .venv-litellm .mocks-npm .dev site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

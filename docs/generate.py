@@ -1,7 +1,7 @@
 """Writes the pages generated from the code: `protocol.md` from the wire types, `states.md` from the lifecycle's table,
 `commands.md` from the command line's help, `reference.md` from the routes and the client, and the keys in
-`configuration.md` from the schema, the rooms in `architecture.md` from the packages, and the keys in `web.md` and
-`terminal.md` from the page and the terminal app.
+`configuration.md` from the schema, the rooms in `architecture.md` from the packages, the sizes in `tools.md` from
+the tools and the system prompt, and the keys in `web.md` and `terminal.md` from the page and the terminal app.
 
 python docs/generate.py            write them
 python docs/generate.py --check    exit 1 and name each stale page; write nothing
@@ -21,6 +21,7 @@ import msgspec
 from manual import commands, configuration
 from markup import one_line, page, sentences, table
 from reference import reference
+from request_size import tools as tools_page
 from rooms import architecture
 from terminal_keys import terminal
 from webkeys import web
@@ -287,6 +288,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration,
     "architecture.md": architecture,
     "terminal.md": terminal,
+    "tools.md": tools_page,
     "web.md": web,
 }
 

@@ -18,6 +18,7 @@ PACKAGES = {
     "chromium": "chromium",
     "firefox-esr": "firefox-esr",
     "nginx": "nginx-light",
+    "npm": "npm",
 }
 
 

@@ -73,7 +73,7 @@ async def _bare(command: str, path: Path) -> Figures:
 
 async def _ours(command: str, path: Path) -> Figures:
     jobs, context = Jobs(path / "scratch"), OpenToolContext(path)
-    await context.use(BashTool(jobs), command="true")  # starts the keeper
+    await context.use(BashTool(jobs), command="true")  # starts the supervisor
     figures = await _measured(context.use(BashTool(jobs), command=command, wait_s=600))
     await jobs.aclose()
     return figures

@@ -11,7 +11,7 @@ from cli_home import Home
 from terminal import Terminal
 
 from longboat.testing import CallTool, Say
-from longboat.wire.plain import spelled
+from longboat.wire.plain import mark_hidden
 
 pytestmark = pytest.mark.acceptance
 
@@ -56,7 +56,8 @@ def test_what_waits_elsewhere_is_listed_and_answered_from_any_directory(own_home
     question = wait_listed(home, here, "question", two)["question"]
     shown = home.longboat("inbox", cwd=here)
     assert shown.lines[0].split() == ["ID", "STATE", "WHEN", "WORKSPACE", "WHAT"]
-    assert {line.split()[0] for line in shown.lines[1:]} == {permission["id"], question["id"]}
+    assert {line.split()[0] for line in shown.lines[1:-1]} == {permission["id"], question["id"]}
+    assert shown.lines[-1] == "2 waiting, 0 new"
     assert "Run touch made" in shown.out
     assert home.longboat("permissions", cwd=here).out == "No pending permission requests.\n"
     told = home.longboat("permissions", "--all", cwd=here).out
@@ -85,7 +86,8 @@ def test_the_table_marks_what_is_new_once_and_json_leaves_it_so(own_home: Home) 
     there, run_id = detached(home, "done", [Say("Done.")])
     item = wait_listed(home, here, "finished", there)
     assert (item["run_id"], item["seen"]) == (run_id, False)
-    first, second = (home.longboat("inbox", cwd=here).lines[1] for _ in range(2))
+    (_, first, count), (_, second, no_more) = (home.longboat("inbox", cwd=here).lines for _ in range(2))
+    assert (count, no_more) == ("0 waiting, 1 new", "0 waiting, 0 new")
     assert "• done" in first
     assert "• done" not in second
     assert " done" in second
@@ -127,5 +129,5 @@ def test_nothing_in_it_can_control_the_terminal(own_home: Home) -> None:
     wait_listed(home, here, "question", there)
     for command in (("inbox",), ("questions", "--all")):
         shown = home.longboat(*command, cwd=here).out
-        assert " ".join(shown.split()) == " ".join(spelled(shown).split())
+        assert " ".join(shown.split()) == " ".join(mark_hidden(shown).split())
         assert "\x1b" not in shown

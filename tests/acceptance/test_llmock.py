@@ -4,9 +4,6 @@ and judges how its client took that. `make mocks` installs it; without it these 
 
 import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 from checks import check_ends, check_transcript
+from mock_servers import free_port, started
 from running_app import RunningApp, configure, launch
 
 from longboat.wire.models import Outcome, Role
@@ -57,30 +55,10 @@ class Mock:
 @contextmanager
 def mock_server(*options: str) -> Iterator[Mock]:
     assert PROGRAM is not None
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [PROGRAM, "serve", "--port", str(port), "--tool-mode", "off", "--log-level", "error", *options]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        with httpx2.Client(base_url=f"http://127.0.0.1:{port}") as http:
-            wait_ready(http, process)
-            yield Mock(http)
-    finally:
-        process.kill()
-        process.wait()
-
-
-def wait_ready(http: httpx2.Client, process: "subprocess.Popen[bytes]") -> None:
-    """It says nothing when it is ready, so it is asked."""
-    while process.poll() is None:
-        try:
-            http.get("/_llmock/scenario")
-        except httpx2.TransportError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError("LLMock ended at once")
+    with started(command, port=port, health="/_llmock/verdict") as http:
+        yield Mock(http)
 
 
 @pytest.fixture(scope="module")

@@ -148,7 +148,7 @@ async def test_a_limit_is_a_question_to_both_pages_and_stop_is_the_reason_of_the
 
 async def test_a2_questions_are_answered_by_choice_by_several_and_in_own_words(chromium: Browser, site: Site) -> None:
     site.model.add(
-        [tool("question", text="Which colour?", choices=["red", "green"])],
+        [tool("question", text="Which colour?", choices=["red", "green"], descriptions=["", "like <b>grass</b>"])],
         [tool("question", text="Which sizes?", choices=["S", "M", "L"], multiple=True)],
         [tool("question", text="What name?")],
         [Say("Thanks.")],
@@ -159,6 +159,8 @@ async def test_a2_questions_are_answered_by_choice_by_several_and_in_own_words(c
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
         await anna.say("[[ask]]")
         card = ben.asks.filter(has_text="Which colour?")
+        await expect(card.locator(".choice").nth(0)).to_have_text("1red")
+        await expect(card.locator(".choice").nth(1).locator("small")).to_have_text("like <b>grass</b>")
         await card.get_by_role("radio", name="green").check()
         await anna.picture("page-question")
         await ben.button("Answer", within=card).click()

@@ -17,8 +17,10 @@ NOT_ASKED = "!document.querySelector('article.ask:not(.leaving)')"
 
 
 async def log_in(window: Window, site: Site, session: SessionClient, link: str, *, name: str) -> None:
-    """With the link of `longboat web`, a name typed in the dialog, and then at the session."""
+    """With the link of `longboat web`, another name typed in the dialog, and then at the session."""
     await window.go(link)
+    await window.until("document.querySelector('.toast button')")
+    await window.click("button", "Change name")
     await window.until("document.activeElement === document.querySelector('dialog[open] input')")
     await window.type("a", with_key=CONTROL)
     await window.type(name + ENTER)

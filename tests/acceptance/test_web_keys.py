@@ -112,6 +112,29 @@ async def test_f3_all_keys_are_listed_and_a_question_mark_in_a_text_is_one(chrom
         await expect(anna.prompt).to_be_focused()
 
 
+async def test_f3_the_keys_that_work_anywhere_work_in_the_stats(chromium: Browser, site: Site) -> None:
+    session = await talked(site, "stats-keys")
+    async with open_tab(chromium, site, session) as anna:
+        keys = anna.page.keyboard
+        await anna.page.goto(f"{anna.origin}/stats")
+        await expect(anna.page.locator("#charts")).not_to_be_empty()
+        await keys.press("?")
+        dialog = anna.page.get_by_role("dialog", name="Keys")
+        await expect(dialog).to_be_visible()
+        auditor = Auditor(tab=anna, found=[])
+        await auditor.look("stats keys")
+        await keys.press("Escape")
+        await expect(dialog).to_have_count(0)
+        await keys.press("ControlOrMeta+k")
+        await expect(palette(anna).get_by_role("option")).to_have_count(3)  # keys, sessions, theme
+        await auditor.look("stats palette")
+        assert auditor.found == []
+        await keys.type("sessions")
+        await keys.press("Enter")
+        await expect(anna.page.locator("#charts")).to_have_count(0)
+        await expect(anna.page.locator("#main")).to_be_visible()
+
+
 async def test_f3_the_palette_finds_actions_sessions_and_commands(chromium: Browser, site: Site) -> None:
     session = await talked(site, "palette")
     await imported(session, "Quite another matter", [])

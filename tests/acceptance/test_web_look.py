@@ -1,5 +1,6 @@
 """What the page shows where there is little to show, much, or the wrong thing (F3)."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -37,29 +38,64 @@ def totals(rows, {", ".join(f"argument_{number}=None" for number in range(20))})
 
 
 @pytest.mark.shows_secrets("server token", reason="the link to the page carries it: that is what it is for")
-async def test_f3_the_link_of_longboat_web_asks_once_for_a_name_and_offers_one(chromium: Browser, site: Site) -> None:
+async def test_f3_the_link_of_longboat_web_brings_a_name_and_says_so(chromium: Browser, site: Site) -> None:
     directory = site.project("first-visit")
     shown = await ended(await site.longboat("web", "--no-open", cwd=directory))
     assert shown.code == 0, shown.err
     link = shown.out.strip()
     (page,) = parse_qs(urlsplit(link).query)["to"]
+    (brought,) = parse_qs(page.partition("?")[2])["name"]
+    assert ":" not in brought, "a person, not a window (faces 20)"
     async with open_tab(chromium, site, name="", logged_in=False) as tab:
         await tab.page.goto(link)
-        dialog = tab.page.get_by_role("dialog")
-        name = dialog.get_by_label("Your name")
-        offered = await name.input_value()
-        assert ":" not in offered, "a person, not a window (faces 20)"
-        assert f"?name={offered}" in page
-        assert (await dialog.inner_text()).split() == [*FIRST.split(), "Continue"], "and nothing besides"
-        await dialog.get_by_role("button", name="Continue").click()
         await tab.live()
+        dialog = tab.page.get_by_role("dialog")
         await expect(dialog).to_have_count(0)
-        await expect(tab.page.locator("#me")).to_have_text(offered)
+        await expect(tab.page.locator("#me")).to_have_text(brought)
         await expect(tab.page.locator("#workspace")).to_have_text("first-visit")
         assert tab.page.url.endswith(page.partition("?")[0]), "what is passed on names nobody"
+        await expect(tab.toasts).to_contain_text(f"Others see you as {brought}.")
+        await tab.button("Change name", within=tab.toasts).click()
+        await dialog.get_by_label("Your name").fill("vera")
+        await dialog.get_by_label("Your name").press("Enter")
+        await expect(tab.page.locator("#me")).to_have_text("vera")
         await tab.page.goto(link)
         await tab.live()
-        await expect(dialog).to_have_count(0)
+        await expect(tab.page.locator("#me"), "one that was chosen stays").to_have_text("vera")
+        await expect(tab.toasts).to_be_empty()
+
+
+@pytest.mark.parametrize("name", ["", "%3Cimg%20src=x%20onerror=window.__pwned=1%3E", "a%00b", "."])
+async def test_a_name_in_a_link_is_cleaned_or_asked_for(chromium: Browser, site: Site, name: str) -> None:
+    session = await site.session(site.project("named"))
+    async with open_tab(chromium, site, name="") as tab:
+        await tab.page.goto(f"{address(tab, session)}?name={name}")
+        asks = tab.page.get_by_role("dialog", name="Choose a name")
+        await expect(asks.or_(tab.toasts.get_by_text("Others see you as"))).to_be_visible()
+        assert re.fullmatch(r"[A-Za-z0-9._-]+", await tab.page.locator("#me").inner_text())
+        assert "name=" not in tab.page.url
+
+
+async def test_f3_the_first_visit_shows_the_workspace_behind_the_question_for_a_name(
+    chromium: Browser, site: Site
+) -> None:
+    session = await imported(
+        await site.session(site.project("behind")), "Behind", [turn(1, text("Prompt 1"), text("Answer 1"))]
+    )
+    async with open_tab(chromium, site, name="") as tab:
+        await tab.page.goto(address(tab, session))
+        dialog = tab.page.get_by_role("dialog")
+        assert (await dialog.inner_text()).split() == [*FIRST.split(), "Continue"], "and nothing besides"
+        await tab.sees("Answer 1")
+        await expect(dialog).to_be_visible()
+        await dialog.get_by_label("Your name").fill("vera")
+        await dialog.get_by_role("button", name="Continue").click()
+        await expect(tab.page.locator("#me")).to_have_text("vera")
+        await tab.live()
+        await tab.sees("Answer 1")
+        await expect(tab.prompt).to_be_focused()
+        listed = tab.page.locator(".clients li").filter(has_text="guest-")
+        await expect(listed, "nobody else is left behind").to_have_count(0)
 
 
 FIRST = "Choose a name Other people see this name next to what you do. It is stored in this browser. Your name"

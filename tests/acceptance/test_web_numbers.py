@@ -289,7 +289,7 @@ async def test_the_choice_of_models_has_prices_and_leaves_out_what_is_not_ready(
     )
     async with open_tab(chromium, site, session) as tab:
         options = tab.page.get_by_label("Model").locator("option")
-        await expect(options.filter(has_text="$3 in, $15 out per M")).to_have_count(1)
+        await expect(options.filter(has_text="context · $3 in, $15 out per M")).to_have_count(1)
         await expect(options.last).to_contain_text("not ready: /connect adds a provider")
         await expect(options.filter(has_text="anthropic")).to_have_count(0)
         await expect(tab.page.get_by_label("Effort").locator("option").first).to_contain_text("(medium)")

@@ -15,10 +15,11 @@ FINGERS = {"has_touch": True, "is_mobile": True}
 
 WIDE_CODE = "```python\n" + "x = " + "1 + " * 80 + "1\n```\n"
 
-# What a finger must hit, but for links within a text.
+# What a finger must hit, but for links within a text. The label of a text field only says what it is.
 SMALL = """() => [...document.querySelectorAll('button, a, select, summary, textarea, input:not([type=file]), label')]
   .filter((node) => node.offsetParent !== null && !node.closest('.prose p, .prose li, .banner, .skip'))
   .filter((node) => !(node.matches('[type=checkbox], [type=radio]') && node.closest('label')))
+  .filter((node) => !(node.matches('label') && node.control && !node.control.matches('[type=checkbox], [type=radio]')))
   .map((node) => [node, node.getBoundingClientRect()])
   .filter(([, box]) => box.width > 0 && box.right > 0 && box.left < innerWidth)
   .filter(([, box]) => box.height < 43.5 || box.width < 43.5)
@@ -63,6 +64,51 @@ async def test_f3_a_finger_can_hit_everything_and_the_options_take_one_row(chrom
         await anna.page.goto(anna.page.url.rpartition("/")[0])
         await expect(anna.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
         await expect(anna.page.locator("main").get_by_role("link").first).to_be_visible()
+        assert await small(anna) == []
+
+
+async def test_f3_a_finger_can_hit_everything_at_the_door_in_the_stats_the_inbox_the_review_and_the_set_up(
+    chromium: Browser, site: Site
+) -> None:
+    directory = site.project("fingers-all")
+    (directory / "a.txt").write_text("one\n")
+    site.model.add(
+        [call("view", path="a.txt")],
+        [call("edit", path="a.txt", old_text="one", new_text="two")],
+        [Say("Changed.")],
+        name="fingers-all",
+    )
+    site.model.add([call("question", text="Which one?", choices=["This", "That"])], name="fingers-ask")
+    session = await site.session(directory)
+    await session.outcome(await session.submit("[[fingers-all]]", approve="all", client_id="anna"))
+    await session.submit("[[fingers-ask]]", client_id="anna")
+    async with open_tab(chromium, site, size=PHONE, logged_in=False, name="", **FINGERS) as stranger:
+        await stranger.go()
+        await expect(stranger.page.get_by_label("Token")).to_be_visible()
+        assert await small(stranger) == []
+    async with open_tab(chromium, site, size=PHONE, **FINGERS) as anna:
+        await anna.page.goto(f"{anna.origin}/stats")
+        await expect(anna.page.get_by_role("img", name="Tool calls")).to_be_visible()
+        assert await small(anna) == []
+        wide = await anna.page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= PHONE[0]
+        await anna.page.goto(f"{anna.origin}/#/inbox")
+        await expect(anna.page.locator(".inbox-item.question").first).to_be_visible()
+        await expect(anna.page.locator(".inbox-item.finished").first).to_be_visible()
+        assert await small(anna) == []
+        await anna.go(session)
+        await anna.page.goto(f"{anna.page.url}/changes")
+        await expect(anna.page.locator(".review-file table.diff")).to_be_visible()
+        assert await small(anna) == []
+        await anna.page.keyboard.press("Escape")
+        await anna.button("Session").tap()
+        assert await small(anna) == []
+        await anna.page.get_by_role("menuitem", name="Connect a provider").tap()
+        dialog = anna.page.get_by_role("dialog")
+        await expect(dialog.get_by_role("button", name="Anthropic")).to_be_visible()
+        assert await small(anna) == []
+        await dialog.get_by_role("button", name="Anthropic").tap()
+        await expect(dialog.get_by_label("API key")).to_be_visible()
         assert await small(anna) == []
 
 

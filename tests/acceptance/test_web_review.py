@@ -94,6 +94,64 @@ async def test_f3_hunks_and_files_are_undone_and_everybody_sees_it(chromium: Bro
     assert "a.py (1 of 2 hunks), b.py (all changes)" in str(site.model.requests[-1].body["messages"])
 
 
+def redo(tab: Tab) -> Locator:
+    return tab.page.locator(".review-bar").get_by_role("button", name="Redo")
+
+
+async def test_f3_what_was_undone_last_is_redone_by_button_and_by_key(chromium: Browser, site: Site) -> None:
+    directory, session = await reviewed(site, "redo")
+    async with open_tab(chromium, site) as anna, open_tab(chromium, site, name="ben") as ben:
+        keys = anna.page.keyboard
+        await open_review(anna, session)
+        await open_review(ben, session)
+        await expect(redo(anna)).to_be_hidden()
+        await keys.press("r")
+        await anna.button("Undo hunk 1 of 2 in a.py").click()
+        await anna.button("Undo", within=anna.page.get_by_role("dialog")).click()
+        await expect(redo(ben)).to_have_text("Redo 1 of 2 hunks in a.py")
+        await expect(redo(ben)).to_have_attribute("title", "a.py. Undone by anna.")
+        await anna.button("Undo all changes to b.py").click()
+        await anna.button("Undo", within=anna.page.get_by_role("dialog")).click()
+        await expect(redo(anna)).to_have_text("Redo all changes in b.py")
+        await expect(section(anna, "b.py")).to_have_count(0)
+        await redo(anna).click()
+        for tab in (anna, ben):
+            await expect(section(tab, "b.py").locator("tr.hunk")).to_have_count(1)
+            await expect(redo(tab)).to_have_text("Redo 1 of 2 hunks in a.py")
+        assert (directory / "b.py").read_text() == with_lines(7)
+        await expect(anna.page.locator(".review")).to_be_focused()
+        # What somebody else undid is asked about.
+        await ben.page.keyboard.press("r")
+        await expect(ben.page.get_by_role("dialog")).to_contain_text("anna undid this.")
+        await ben.button("Cancel", within=ben.page.get_by_role("dialog")).click()
+        assert (directory / "a.py").read_text() == with_lines(30)
+        await keys.press("r")
+        for tab in (anna, ben):
+            await expect(section(tab, "a.py").locator("tr.hunk")).to_have_count(2)
+            await expect(redo(tab)).to_be_hidden()
+        assert (directory / "a.py").read_text() == with_lines(3, 30)
+
+
+async def test_f3_when_everything_is_undone_the_review_still_offers_to_redo_it(chromium: Browser, site: Site) -> None:
+    directory, session = await reviewed(site, "redo-all")
+    async with open_tab(chromium, site) as anna:
+        await open_review(anna, session)
+        for name in ("a.py", "b.py"):
+            await anna.button(f"Undo all changes to {name}").click()
+            await anna.button("Undo", within=anna.page.get_by_role("dialog")).click()
+            await expect(section(anna, name)).to_have_count(0)
+        await anna.page.keyboard.press("Escape")
+        await anna.button("Review", within=anna.page.locator("#aside")).click()
+        await expect(redo(anna)).to_have_text("Redo all changes in b.py")
+        await anna.page.keyboard.press("r")
+        await expect(section(anna, "b.py").locator("tr.hunk")).to_have_count(1)
+        # An editor was faster: nothing is redone, and it says why.
+        (directory / "a.py").write_text(with_lines().replace("line 3\n", "by hand\n"))
+        await anna.page.keyboard.press("r")
+        await expect(anna.toasts).to_contain_text("a.py")
+        assert (directory / "a.py").read_text() == with_lines().replace("line 3\n", "by hand\n")
+
+
 async def test_f3_split_works_wherever_there_is_room(chromium: Browser, site: Site) -> None:
     _, session = await reviewed(site, "split")
     async with open_tab(chromium, site) as tab:

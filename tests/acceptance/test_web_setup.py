@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from audit import walk_to
 from axe_playwright_python.async_playwright import Axe
 from browser import MARKS, NARROW, Tab, open_tab
 from playwright.async_api import Browser, Route, expect
 from processes import Site, open_site
 
-from longboat.testing import Say
+from longboat.testing import Refuse, Say
 from longboat.testing.endpoint import ScriptedEndpoint
 from secrecy import SECRETS
 
@@ -59,28 +60,35 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         await expect(main.locator(".problem")).to_contain_text("No model is configured")
         await expect(main.get_by_role("list", name="Example prompts")).to_be_hidden()
         await tab.picture(f"setup-nothing-{size[0]}")
-        await tab.button("Connect a provider").click()
+        keys = tab.page.keyboard
+        await walk_to(tab, tab.button("Connect a provider"), "Shift+Tab")
+        await keys.press("Enter")
         dialog = tab.page.get_by_role("dialog")
         await expect(dialog.get_by_role("button", name="Anthropic")).to_be_focused()
         await tab.picture(f"setup-providers-{size[0]}")
         assert (await Axe().run(tab.page)).violations_count == 0
-        await dialog.get_by_role("button", name="OpenAI-compatible").click()
-        await dialog.get_by_label("Base URL").fill(endpoint.url)
-        await dialog.get_by_label("Key").fill("a-wrong-key")
-        await dialog.get_by_label("Key").press("Enter")
+        await walk_to(tab, dialog.get_by_role("button", name="OpenAI-compatible"))
+        await keys.press("Enter")
+        await expect(dialog.get_by_label("Base URL")).to_be_focused()
+        await keys.type(endpoint.url)
+        await keys.press("Tab")
+        await expect(dialog.get_by_label("Key")).to_be_focused()
+        await keys.type("a-wrong-key")
+        await keys.press("Enter")
         await expect(dialog.get_by_role("alert")).to_contain_text("rejected the API key (status 401)")
         await expect(dialog.get_by_label("Key")).to_be_focused()
         assert (await Axe().run(tab.page)).violations_count == 0
-        await dialog.get_by_label("Key").fill(KEY)
-        await dialog.get_by_label("Key").press("Enter")
+        await keys.press("ControlOrMeta+a")
+        await keys.type(KEY)
+        await keys.press("Enter")
         await expect(dialog.get_by_role("radio", name="custom/coder")).to_be_focused()
-        await tab.page.keyboard.press("ArrowDown")
+        await keys.press("ArrowDown")
         assert (await Axe().run(tab.page)).violations_count == 0
         await tab.picture(f"setup-models-{size[0]}")
         if size == NARROW:
             small = [box for each in await dialog.get_by_role("button").all() if (box := await each.bounding_box())]
             assert all(box["height"] >= 44 for box in small)
-        await tab.page.keyboard.press("Enter")
+        await keys.press("Enter")
         await expect(dialog).to_have_count(0)
         await expect(main).to_contain_text("Model: custom/talker")
         await expect(main.get_by_role("list", name="Example prompts")).to_be_visible()
@@ -89,6 +97,44 @@ async def test_from_nothing_to_the_first_answer(chromium: Browser, size: tuple[i
         await tab.say("hello?")
         await tab.sees("Here I am.")
         assert [exchange.body["model"] for exchange in endpoint.requests] == ["talker"]
+
+
+async def test_a_stored_key_is_forgotten_after_a_question(chromium: Browser) -> None:
+    async with (
+        bare_site() as (site, directory),
+        ScriptedEndpoint(api_key=KEY, models=("coder",)) as endpoint,
+        open_tab(chromium, site) as tab,
+    ):
+        http = await site.client()
+        body = {"api_key": KEY, "base_url": endpoint.url, "model": "coder"}
+        assert (await http.put("/v1/providers/custom", json=body)).is_success
+        await go_to(tab, site, directory)
+        await expect(tab.page.locator("#main")).to_contain_text("Model: custom/coder")
+        await tab.say("/connect")
+        dialog, question = tab.page.locator(".setup"), tab.page.get_by_role("dialog", name="Forget the key")
+        forget = tab.button("Forget key", within=dialog)
+        await dialog.get_by_role("button", name="Anthropic").click()
+        await expect(dialog.get_by_label("API key")).to_be_visible()
+        await expect(forget, "no key is stored for it").to_have_count(0)
+        await tab.button("Back", within=dialog).click()
+        await dialog.get_by_role("button", name="longboat.json").click()
+        await forget.click()
+        assert (await Axe().run(tab.page)).violations_count == 0
+        await question.press("Escape")
+        await expect(question).to_have_count(0)
+        await expect(forget).to_be_focused()
+        assert await stored(site) == ["custom"]
+        await forget.press("Enter")
+        await tab.button("Forget key", within=question).click()
+        await expect(tab.toasts).to_contain_text("deleted")
+        await expect(dialog.get_by_role("list", name="Providers")).to_be_visible()
+        assert await stored(site) == []
+
+
+async def stored(site: Site) -> list[str]:
+    """The providers whose key is stored."""
+    page = (await (await site.client()).get("/v1/providers")).json()
+    return [each["id"] for each in page["items"] if each["stored"]]
 
 
 async def test_a_new_session_shows_where_it_is_and_what_to_try(chromium: Browser, site: Site) -> None:
@@ -112,6 +158,22 @@ async def test_a_new_session_shows_where_it_is_and_what_to_try(chromium: Browser
         assert (await Axe().run(tab.page)).violations_count == 0
         await main.get_by_role("link", name="Mend <b>it</b>").click()
         await expect(tab.title).to_have_text("Mend <b>it</b>")
+
+
+async def test_the_recent_sessions_of_a_new_one_show_which_failed(chromium: Browser, site: Site) -> None:
+    site.model.add([Refuse(400, message="No.")], name="recent-failed")
+    site.model.add([Say("Fine.")], name="recent-fine")
+    directory = site.project("recent")
+    for name, outcome in (("recent-failed", "error"), ("recent-fine", "end_turn")):
+        session = await site.session(directory)
+        assert await session.outcome(await session.submit(f"[[{name}]]")) == outcome
+    async with open_tab(chromium, site) as tab:
+        await tab.page.goto(f"{tab.origin}/#/{session.workspace.rpartition('/')[2]}")
+        recent = tab.page.locator(".recent li")
+        await expect(recent).to_have_count(2)
+        await expect(recent.filter(has_text="recent-failed").get_by_role("img", name="failed")).to_be_visible()
+        await expect(recent.filter(has_text="recent-fine").get_by_role("img")).to_have_count(0)
+        assert (await Axe().run(tab.page)).violations_count == 0
 
 
 async def test_the_set_up_is_in_the_menu_and_a_command_and_closes(chromium: Browser, site: Site) -> None:

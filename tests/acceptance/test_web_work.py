@@ -161,6 +161,15 @@ async def test_f3_files_commands_and_the_shell_from_the_prompt(chromium: Browser
         await anna.prompt.fill("")
         await anna.prompt.press_sequentially("/rev")
         await expect(option.first).to_contain_text("Look it over")
+        await anna.prompt.fill("/")
+        await expect(option).to_have_count(12)
+        left = await option.locator("span:nth-child(2)").evaluate_all(
+            "(hints) => hints.map((hint) => hint.getBoundingClientRect().x)"
+        )
+        assert len(left) == 12
+        assert len(set(left)) == 1, "what they do is in one column"
+        await anna.prompt.fill("/rev")
+        await expect(option).to_have_count(1)
         await anna.picture("page-completion")
         await anna.prompt.press("Enter")
         await anna.prompt.press_sequentially("the hull")
@@ -310,3 +319,18 @@ async def test_f3_sessions_are_found_renamed_forked_exported_and_deleted(chromiu
         await ben.button("Delete").click()
         await expect(sessions).to_have_count(1)
         await expect(ben.page.get_by_role("heading", name="What should Longboat do?")).to_be_visible()
+
+
+async def test_a_session_without_content_has_no_empty_sections_beside_it(chromium: Browser, site: Site) -> None:
+    plan = [{"text": "Write it", "state": "in_progress"}]
+    wrote = [call("todos", items=plan), call("write", path="new.txt", content="new\n")]
+    site.model.add(wrote, [Say("Written."), Use(input_tokens=900, output_tokens=10)], name="sections")
+    session = await site.session(site.project("sections", permissions={"allow": ["write"]}))
+    async with open_tab(chromium, site, session) as anna:
+        sections = anna.page.locator("#aside .panel:visible > h2")
+        await expect(sections).to_have_text(["Files", "Connected"])
+        await anna.say("[[sections]]")
+        await anna.sees("Written.")
+        await expect(sections).to_have_text(["Plan", "Changes", "Files", "Timeline", "Usage", "Connected"])
+        await anna.button("New session").click()
+        await expect(sections).to_have_text(["Files", "Connected"])

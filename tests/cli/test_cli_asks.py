@@ -51,7 +51,7 @@ def permission(**changes: Any) -> Permission:
     return Permission(**fields | changes)
 
 
-def question(*choices: str, multiple: bool = False) -> Question:
+def question(*choices: str, multiple: bool = False, descriptions: tuple[str, ...] = ()) -> Question:
     return Question(
         id="q",
         session_id="s",
@@ -59,6 +59,7 @@ def question(*choices: str, multiple: bool = False) -> Question:
         tool_call_id="c",
         text="Which?",
         choices=choices,
+        descriptions=descriptions,
         multiple=multiple,
         asked_at="t",
     )
@@ -370,3 +371,14 @@ def test_a_dangerous_call_offers_the_words_that_it_takes() -> None:
         "  [yes] once  [session]  [always]  [session wide], [always wide]  [d]eny (reason optional)  [?] help"
     )
     assert next(help_of(dangerous)) == "  yes, once: allow this call only"
+
+
+def test_choices_are_listed_with_what_they_mean_and_nothing_in_it_acts() -> None:
+    asked = question("Up", "Down", "Even", descriptions=("away from\nzero\x1b[2J", ""))
+    assert [click.unstyle(line) for line in render_ask(asked)] == [
+        "? Which?",
+        "    1. Up",
+        "       away from zero␛[2J",
+        "    2. Down",
+        "    3. Even",
+    ]

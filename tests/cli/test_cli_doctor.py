@@ -10,7 +10,7 @@ from longboat.cli import doctor
 from longboat.cli.doctor import Finding, Verdict, examine
 from longboat.config.load import user_config_file
 from longboat.installation import install_command
-from longboat.tools.sandbox import wall
+from longboat.tools.sandbox import sandbox, wall
 
 
 def data(home: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
@@ -49,6 +49,29 @@ def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypat
         "none: the system has no Landlock, and bubblewrap (`bwrap`) is not installed. Only a "
     )
     wall.find_wall.cache_clear()
+
+
+def test_a_sandbox_that_is_switched_off_is_worth_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It counted as ok because it could be used."""
+
+    def told(mode: str) -> tuple[Verdict, str]:
+        file = user_config_file(os.environ, Path.home())
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f'{{"sandbox": "{mode}"}}')
+        found = next(each for each in examine(tmp_path) if each.subject == "sandbox")
+        return found.verdict, found.detail
+
+    monkeypatch.setenv("LONGBOAT_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr(sandbox, "examine_sandbox", lambda policy: Usable())
+    assert told("auto") == (Verdict.OK, '"auto"; available: bubblewrap')
+    assert told("off") == (Verdict.NOTE, '"off"; available: bubblewrap. To use it, set sandbox to "auto".')
+
+
+class Usable:
+    lack = ""
+
+    def __str__(self) -> str:
+        return "bubblewrap"
 
 
 def test_traces_without_their_packages_are_a_problem_with_the_command_that_solves_it(

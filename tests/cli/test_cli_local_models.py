@@ -13,7 +13,7 @@ from gguf_files import write_gguf
 
 from longboat.cli.doctor import Finding, Verdict, examine
 from longboat.cli.main import cli
-from longboat.models.local.known import QWEN_CODER
+from longboat.models.local.known import DEMO, QWEN_CODER
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,9 @@ def test_the_list_for_programs_has_numbers(home: Path) -> None:
     result = CliRunner().invoke(cli, ["models", "list", "--format", "json", "--cwd", str(home)])
     demo = next(each for each in json.loads(result.output) if each["name"] == "local/smollm2-135m")
     assert demo["local"]["size"] == 98_362_432
-    assert (demo["local"]["solved"], demo["local"]["tokens_per_s"]) == (None, None)
+    assert DEMO.measured is not None
+    assert (demo["local"]["solved"], demo["local"]["tasks"]) == (DEMO.measured.solved, DEMO.measured.tasks)
+    assert demo["local"]["tokens_per_s"] == DEMO.measured.tokens_per_s
 
 
 def test_doctor_names_what_each_needs(home: Path) -> None:

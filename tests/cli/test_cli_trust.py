@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from longboat.cli.main import cli
-from longboat.cli.trust import masked
+from longboat.cli.trust import mask_keys
 from longboat.config.demands import Demand
 from longboat.config.load import load_config
 from longboat.errors import ProjectNotTrusted
@@ -137,7 +137,7 @@ def test_what_is_trusted_is_listed_and_forgotten(tmp_path: Path) -> None:
     ],
 )
 def test_literal_keys_are_hidden_and_what_they_go_to_is_not(key: tuple[str, ...], value: Any, shown: Any) -> None:
-    assert masked(Demand(path=("providers", "p", *key), value=value, why="")) == shown
+    assert mask_keys(Demand(path=("providers", "p", *key), value=value, why="")) == shown
 
 
 def test_no_name_hides_a_command_and_no_letter_hides_another(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from longboat.config.settings import (
     RetrySection,
     ServerSection,
 )
-from longboat.config.source import place, read
+from longboat.config.source import locate, read
 from longboat.errors import ConfigInvalid
 
 
@@ -238,7 +238,7 @@ def test_a_missing_key_at_the_top_has_the_place_of_the_file_that_is_there(
     for file, text in zip(files, texts, strict=True):
         if text:
             file.write_text(text)
-    assert place(tuple(map(read, files)), ("providers",)) == f"{tmp_path}/{place_of_it}"
+    assert locate(tuple(map(read, files)), ("providers",)) == f"{tmp_path}/{place_of_it}"
 
 
 def test_files_that_cannot_be_read_are_named(files: Files) -> None:

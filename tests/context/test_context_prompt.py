@@ -10,7 +10,7 @@ import pytest
 from longboat.context.git_head import read_head
 from longboat.context.instructions import Instruction
 from longboat.context.library import Agent, Library, Skill
-from longboat.context.prompt import MAX_LIST, build_prompt, build_small_prompt
+from longboat.context.prompt import MAX_LIST, build_prompt, build_short_prompt, build_small_prompt
 
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1"}
 HERE = Path("/w")
@@ -80,6 +80,15 @@ def test_a_prompt_has_its_parts_in_order() -> None:
 def test_the_base_text_is_short() -> None:
     """Every token of it is paid in every step."""
     assert len(build_prompt(HERE)) < 2_500
+
+
+def test_the_short_text_is_shorter_and_says_what_matters() -> None:
+    prompt = build_short_prompt(HERE, instructions=[Instruction(path=Path("/w/AGENTS.md"), text="Use tabs.")])
+    base, _, rest = prompt.partition("\n\nInstructions from")
+    assert len(base) < 1_300
+    assert "directory" not in base
+    assert all(word in base for word in ("workspace", "user's language", "secrets", "Check that a library is there"))
+    assert rest.endswith('<instructions file="AGENTS.md">\nUse tabs.\n</instructions>\n\nWorkspace: /w')
 
 
 def test_a_sub_agents_own_text_takes_the_place_of_ours() -> None:

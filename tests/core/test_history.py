@@ -12,10 +12,12 @@ from longboat.core.history import (
     close_message,
     close_turn,
     for_model,
+    group_calls,
     is_object,
     missing_results,
     not_begun,
     text_of,
+    with_results,
 )
 from longboat.wire.models import (
     FilePart,
@@ -29,6 +31,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.tools import Effect, SubAgents, ToolTraits
 
 AT = "2026-01-01T00:00:00.000000Z"
 LATER = "2026-01-01T00:00:01.000000Z"
@@ -121,6 +124,65 @@ def test_a_call_that_waited_for_somebody_and_those_behind_it_were_not_run() -> N
     told = [result.content for result in missing_results(messages, "lost", not_run=waiting)]
     assert told == ["lost", NOT_RUN, NOT_RUN]
     assert not_begun(messages, {"elsewhere"}) == frozenset()
+
+
+LOOKS = ToolTraits(effect=Effect.READS, side_by_side=True)
+FETCHES = ToolTraits(sub_agents=SubAgents.ALL, side_by_side=True)
+DELEGATES = ToolTraits(effect=Effect.NOTHING, side_by_side=True)
+TRAITS = {
+    "look": LOOKS,
+    "fetch": FETCHES,
+    "agent": DELEGATES,
+    "other": DELEGATES,
+    "edit": ToolTraits(effect=Effect.CHANGES),
+    "wait": ToolTraits(effect=Effect.READS),
+    "gone": None,
+}
+
+
+def made(names: str) -> list[ToolCallPart]:
+    return [
+        ToolCallPart(id=f"c{at}", name=name, input="{}", finished=True, traits=TRAITS[name])
+        for at, name in enumerate(names.split())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [
+        ("", []),
+        ("look fetch look", ["look fetch look"]),
+        ("look edit look look", ["look", "edit", "look look"]),
+        ("agent agent look agent", ["agent agent", "look", "agent"]),
+        ("agent other", ["agent", "other"]),
+        ("wait wait look", ["wait", "wait", "look"]),
+        ("gone gone", ["gone", "gone"]),
+        ("look " * 9, ["look " * 8, "look"]),
+        ("agent " * 9, ["agent " * 9]),
+    ],
+)
+def test_calls_are_made_at_once_where_their_traits_say_so(names: str, groups: list[str]) -> None:
+    """A1: reads beside any reads, sub-agents beside their own kind; everything else alone."""
+    assert [" ".join(each.name for each in group) for group in group_calls(made(names))] == [
+        group.strip() for group in groups
+    ]
+
+
+def test_a_call_that_ran_beside_one_that_waited_may_have_been_run() -> None:
+    """A2: those in later groups were not."""
+    messages = [message(Role.ASSISTANT, *made("edit look fetch look edit look"))]
+    assert not_begun(messages, {"c2"}) == {"c2", "c4", "c5"}
+    assert not_begun(messages, {"c1", "c3"}) == {"c1", "c3", "c4", "c5"}
+    assert not_begun(messages, {"c0"}) == {"c0", "c1", "c2", "c3", "c4", "c5"}
+
+
+def test_a_result_for_a_call_that_broke_off_stands_in_its_place() -> None:
+    """T3: also where calls beside it were done."""
+    half = msgspec.structs.replace(result("c1", "half"), finished=False)
+    closed = with_results(
+        message(Role.TOOL, half, result("c2", "done"), finished=False), [lost("c1"), lost("c3")], LATER
+    )
+    assert closed.parts == (result("c1", "half\nlost", is_error=True), result("c2", "done"), lost("c3"))
 
 
 def close(*messages: Message) -> tuple[Message, list[tuple[Message, bool]]]:

@@ -5,6 +5,7 @@ from longboat.wire.models import ToolCallPart, ToolResultPart
 
 OK = ToolResultPart(tool_call_id="c", content="fine")
 BAD = ToolResultPart(tool_call_id="c", content="no such file", is_error=True)
+RED = ToolResultPart(tool_call_id="c", content="1 failed", is_error=True, command_failed=True)
 
 
 def counter(**bounds: float) -> LimitCounter:
@@ -46,11 +47,34 @@ def test_only_steps_in_which_every_call_fails_count_as_failures_and_a_success_fo
     assert made.reached(0) is Limit.FAILURES
 
 
+def test_a_command_that_ran_and_failed_is_no_failure_but_repeating_it_is_answered_with_a_nudge() -> None:
+    """A red test run is a result: the model may make the same call again after each change."""
+    made = counter(failures=2)
+    for _ in range(8):
+        step(made, RED, BAD)
+    assert made.reached(0) is None
+    run = ToolCallPart(id="c", name="bash", input='{"command": "pytest"}', finished=True)
+    others = [
+        ToolResultPart(tool_call_id="c", content=f"{n} failed", is_error=True, command_failed=True) for n in range(8)
+    ]
+    assert [made.nudge(run, each) for each in others] == [None] * 8
+    assert [made.nudge(run, RED) is not None for _ in range(3)] == [False, True, True]
+
+
 def test_time_is_the_time_of_work() -> None:
     made = counter(seconds=600)
     assert made.reached(599.9) is None
     assert made.reached(600) is Limit.TIME
     assert made.describe(Limit.TIME, 600) == "10 minutes of work"
+
+
+def test_an_answer_may_take_what_is_left_of_the_time_and_more_where_people_are_asked_after_it() -> None:
+    made = counter(seconds=600, most_seconds=3600)
+    assert (made.answer_s(100, asks=False), made.answer_s(100, asks=True)) == (500, 3500)
+    assert (made.answer_s(700, asks=False), made.answer_s(700, asks=True)) == (0, 2900)
+    made.renew(700)
+    assert (made.answer_s(700, asks=False), made.answer_s(700, asks=True)) == (600, 3600)
+    assert [counter().answer_s(100, asks=asks) for asks in (False, True)] == [None, None]
 
 
 def test_renewed_everything_counts_anew_but_steps_are_told_in_total() -> None:

@@ -327,6 +327,24 @@ async def test_a_transcript_arrives_at_anthropic_whole():
     assert said[6:] == [{"type": "text", "text": "Go on."}]
 
 
+async def test_a_command_that_failed_has_a_result_and_no_error():
+    """A red test run is what the model asked for."""
+    calls = [ToolCallPart(id=name, name="bash", input="{}", finished=True) for name in ("ran", "denied")]
+    results = [
+        ToolResultPart(tool_call_id="ran", content="1 failed", is_error=True, command_failed=True),
+        ToolResultPart(tool_call_id="denied", content="Denied.", is_error=True),
+    ]
+    messages = (
+        message(Role.USER, TextPart(text="Test it.")),
+        message(Role.ASSISTANT, *calls),
+        message(Role.TOOL, *results),
+    )
+    body = await body_of("anthropic", ModelRequest(system="", messages=messages))
+    blocks = [block for turn in body["messages"] for block in turn["content"] if block["type"] == "tool_result"]
+    assert [(block["tool_use_id"], block["is_error"]) for block in blocks] == [("ran", False), ("denied", True)]
+    assert "1 failed" in json.dumps(blocks[0]["content"])
+
+
 @pytest.mark.parametrize("arguments", ['{"pa', '{"a":' * 5000 + "1" + "}" * 5000], ids=["cut off", "too deep"])
 async def test_a_tool_call_that_no_provider_takes_is_sent_as_an_empty_object(arguments: str):
     """T3: the transcript is always one that the next request accepts, also after a cancel."""
@@ -515,6 +533,35 @@ async def test_an_error_inside_the_stream_counts_like_one_before_it():
     error = await refusal("anthropic", Reply(frames=[*anthropic(spoken("Hel"))[:3], sse(overloaded)]))
     assert (error.code, error.retryable) == ("server_error", True)
     assert "Overloaded" in error.message
+
+
+@pytest.mark.parametrize("wire", ["anthropic", "openai"])
+async def test_a_server_that_does_not_begin_in_time_is_retryable(wire: Wire):
+    """As with the chat adapter: the limit is the model's, and the error says how to change it."""
+    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
+    async with scripted(Reply(ends="hangs")) as script:
+        async with model_at(script.url + path, wire, name, first_token_s=0.1) as model:
+            with pytest.raises(ModelError) as caught:
+                async with model.stream(prompt("hi")) as events:
+                    _ = [event async for event in events]
+        await script.left.wait()
+    assert (caught.value.code, caught.value.retryable) == ("timeout", True)
+    assert caught.value.message == (
+        f"mine sent nothing for 0.1 s. If it needs longer to begin, set first_token_s of {name}."
+    )
+
+
+async def test_a_server_that_stops_in_mid_answer_is_not_told_to_begin_earlier(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("longboat.models.pydantic_http.IDLE_S", 0.1)
+    frames = anthropic(spoken("Ok"))[:3]
+    async with (
+        scripted(Reply(frames=frames, ends="hangs")) as script,
+        model_at(script.url, "anthropic", "claude-sonnet-5-5") as model,
+    ):
+        with pytest.raises(ModelError) as caught:
+            async with model.stream(prompt("hi")) as events:
+                _ = [event async for event in events]
+    assert (caught.value.code, caught.value.message) == ("timeout", "mine sent nothing for 0.1 s.")
 
 
 async def test_a_server_that_is_not_there_is_unreachable():

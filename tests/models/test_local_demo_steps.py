@@ -5,7 +5,7 @@ from dataclasses import replace
 import jsonschema_rs
 import pytest
 
-from longboat.models.local.demo_steps import Call, as_form, as_talk, offered, read_form
+from longboat.models.local.demo_steps import Call, as_form, as_talk, choose_tools, read_form
 from longboat.models.protocol import ModelRequest
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.ls import LsTool
@@ -48,18 +48,18 @@ RESULT = message(Role.TOOL, ToolResultPart(tool_call_id="c", content="a.txt"))
     ],
 )
 def test_a_prompt_gets_the_tools_that_its_words_call_for(text: str, names: set[str]):
-    assert {tool.name for tool in offered(prompt(text))} == names
+    assert {tool.name for tool in choose_tools(prompt(text))} == names
 
 
 def test_one_call_a_prompt_and_then_it_must_speak():
-    assert offered(prompt("List the files.", CALLED, RESULT)) == ()
+    assert choose_tools(prompt("List the files.", CALLED, RESULT)) == ()
     again = message(Role.USER, TextPart(text="List the files again."))
-    assert [tool.name for tool in offered(prompt("List the files.", CALLED, RESULT, again))] == ["ls"]
+    assert [tool.name for tool in choose_tools(prompt("List the files.", CALLED, RESULT, again))] == ["ls"]
 
 
 def test_the_form_has_the_needed_fields_alone_and_the_files_that_were_named():
     request = prompt("Read README.md and open src/a.py")
-    form = as_form(request, offered(request))
+    form = as_form(request, choose_tools(request))
     assert (form.tools, form.schema is not None) == ((), True)
     assert form.schema is not None
     fits = jsonschema_rs.validator_for(dict(form.schema))

@@ -22,7 +22,6 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
-from longboat.wire.tools import Effect, ToolTraits
 
 
 def message(role: Role, *parts: Part) -> Message:
@@ -235,10 +234,10 @@ def test_a_schema_goes_along_unless_it_would_clash_with_tools() -> None:
 
 def test_a_command_that_failed_has_a_result_and_no_error() -> None:
     """A red test run is what the model asked for."""
-    calls = [
-        ToolCallPart(id=effect, name="t", input="{}", finished=True, traits=ToolTraits(effect=effect))
-        for effect in (Effect.RUNS, Effect.READS)
+    calls = [ToolCallPart(id=name, name="bash", input="{}", finished=True) for name in ("ran", "denied")]
+    results = [
+        ToolResultPart(tool_call_id="ran", content="1 failed", is_error=True, command_failed=True),
+        ToolResultPart(tool_call_id="denied", content="Denied.", is_error=True),
     ]
-    results = [ToolResultPart(tool_call_id=call.id, content="1 failed", is_error=True) for call in calls]
     request = ModelRequest(system="", messages=(message(Role.ASSISTANT, *calls), message(Role.TOOL, *results)))
-    assert [each["content"] for each in sent(request)["messages"][1:]] == ["1 failed", "Error: 1 failed"]
+    assert [each["content"] for each in sent(request)["messages"][1:]] == ["1 failed", "Error: Denied."]

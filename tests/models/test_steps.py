@@ -8,9 +8,10 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.steps import MAX_CALLS, Step, StepReader, as_steps
+from longboat.models.tool_modes.steps import MAX_CALLS, MAX_LOOKS, Step, StepReader, as_steps
 from longboat.models.tool_modes.tool_texts import TextCall
 from longboat.wire.models import Message, Part, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.tools import Effect, ToolTraits
 
 VIEW = ToolSpec(
     name="view",
@@ -68,26 +69,90 @@ def test_the_form_takes_calls_or_an_answer_and_nothing_else() -> None:
     assert [fits(form, value) for value in bad] == [False] * len(bad)
 
 
+def examples(*tools: str) -> list[dict[str, Any]]:
+    offered = tuple(ToolSpec(name=name, description="", schema={"type": "object"}) for name in tools)
+    system = as_steps(request(tools=offered), openai_schema=True).system
+    return [json.loads(line) for line in system.splitlines() if line.startswith('{"thought"') and "NAME" not in line]
+
+
+def test_the_example_has_only_tools_that_are_offered_and_no_thought_twice() -> None:
+    """Small models copy what they see: a thought that fits everywhere is all that they then think."""
+    whole = examples("ls", "view", "edit", "bash")
+    assert [call["tool"] for step in whole for call in step.get("calls", ())] == ["view", "edit", "bash"]
+    assert len({step["thought"] for step in whole}) == len(whole) == 4
+    assert [call["tool"] for step in examples("view") for call in step.get("calls", ())] == ["view"]
+    assert [step.keys() for step in examples("free")] == [{"thought", "answer"}]
+
+
 def test_words_that_no_grammar_has_are_left_out_of_the_schema() -> None:
     written = json.dumps(as_steps(request(), openai_schema=True).schema)
     assert [word for word in ("pattern", "minimum", "description") if word in written] == []
 
 
-def test_a_step_that_was_made_twice_in_a_row_is_not_offered_again() -> None:
-    """Small models repeat themselves for ever; the tool is back after the next step."""
-    asked = message(Role.USER, TextPart(text="Look."))
-    look, other = (
-        (
-            message(Role.ASSISTANT, ToolCallPart(id="c", name=name, input='{"path":"a"}', finished=True)),
-            message(Role.TOOL, ToolResultPart(tool_call_id="c", name=name, content="x = 1")),
-        )
-        for name in ("view", "free")
+def made(tool: str, result: str) -> tuple[Message, Message]:
+    """The messages of a step."""
+    return (
+        message(Role.ASSISTANT, ToolCallPart(id="c", name=tool, input='{"path":"a"}', finished=True)),
+        message(Role.TOOL, ToolResultPart(tool_call_id="c", name=tool, content=result)),
     )
-    again = {"thought": "", "calls": [a_call(path="a")]}
-    for made, offered in [(look, True), (look + look, False), (look + look + other, True), (look + other + look, True)]:
-        form = as_steps(request(messages=(asked, *made)), openai_schema=True)
-        assert fits(form, again) is offered
-        assert fits(form, {"thought": "", "calls": [a_call("free")]})
+
+
+@pytest.mark.parametrize(
+    ("steps", "offered"),
+    [
+        (["view x"], True),
+        (["view x", "view x"], False),
+        (["view x", "view y"], True),
+        (["view x", "free x", "view x"], False),
+        (["view x", "view x", "free x"], False),
+        (["view x", "view x", "free x", "free y"], True),
+        (["view x", "view x\n\nDo not repeat it."], False),
+        (["view x", "view y", "view x"], True),
+        (["view x", "free x", "free x", "view x"], True),
+    ],
+)
+def test_a_tool_whose_call_only_repeated_its_result_is_left_out_of_the_next_two_steps(
+    steps: list[str], offered: bool
+) -> None:
+    """Small models repeat themselves for ever. If no tool is left, all of them are offered."""
+    asked = message(Role.USER, TextPart(text="Look."))
+    before = (asked, *made("view", "x"))
+    turn = [each for tool, _, result in (step.partition(" ") for step in steps) for each in made(tool, result)]
+    form = as_steps(request(messages=(*before, asked, *turn)), openai_schema=True)
+    assert fits(form, {"thought": "", "calls": [a_call(path="a")]}) is offered
+
+
+LS, EDIT = (
+    ToolSpec(name=name, description="", schema={"type": "object"}, traits=ToolTraits(effect=effect))
+    for name, effect in (("ls", Effect.READS), ("edit", Effect.CHANGES))
+)
+LOOKED = (
+    message(Role.ASSISTANT, ToolCallPart(id="c", name="ls", input="{}", finished=True)),
+    message(Role.TOOL, ToolResultPart(tool_call_id="c", name="ls", content="a.py")),
+)
+TASK = message(Role.USER, TextPart(text="Fix the mean in a.py."))
+
+
+@pytest.mark.parametrize(
+    ("more", "free"),
+    [
+        ({"messages": (TASK,)}, False),
+        ({"messages": (TASK, *LOOKED, message(Role.ASSISTANT, TextPart(text="Done.")), TASK)}, False),
+        ({"messages": (TASK, *LOOKED)}, True),
+        ({"messages": (message(Role.USER, TextPart(text="Hello, who's there?")),)}, True),
+        ({"messages": (TASK,), "tools": (LS,)}, True),
+        ({"messages": (TASK,), "tools": (EDIT,)}, True),
+        ({"messages": (TASK,), "schema": {"type": "string"}}, True),
+    ],
+    ids=["task", "second-task", "looked", "greeting", "cannot-change", "cannot-look", "answer-for-a-program"],
+)
+def test_a_turn_that_may_change_files_begins_with_a_look(more: dict[str, Any], free: bool) -> None:
+    """Asked for a call or an answer, small models answer at once that all is done."""
+    form = as_steps(request(**{"tools": (LS, EDIT)} | more), openai_schema=True)
+    assert fits(form, {"thought": "", "answer": "Done."}) is free
+    for tool in more.get("tools", (LS, EDIT)):
+        assert fits(form, {"thought": "", "calls": [a_call(tool.name)]}) is (free or tool is LS)
+        assert fits(form, {"thought": "", "calls": [a_call(tool.name)] * (MAX_LOOKS + 1)}) is free
 
 
 def test_a_summary_may_not_call() -> None:

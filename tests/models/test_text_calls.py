@@ -174,14 +174,16 @@ def message(role: Role, *parts: Part) -> Message:
 def test_the_transcript_has_calls_as_the_model_writes_them_and_results_as_user_messages() -> None:
     made = ToolCallPart(id="c1", name="view", input='{"path":"a.py"}', finished=True)
     cut = ToolCallPart(id="c2", name="bash", input='{"comm', finished=True)
+    red = ToolCallPart(id="c3", name="bash", input="{}", finished=True)
     image = Image(media_type="image/png", data="AAAA")
     results = (
         ToolResultPart(tool_call_id="c1", name="view", content="x = 1", images=(image,)),
         ToolResultPart(tool_call_id="c2", name="bash", content="No command.", is_error=True),
+        ToolResultPart(tool_call_id="c3", name="bash", content="1 failed", is_error=True, command_failed=True),
     )
     messages = (
         message(Role.USER, TextPart(text="Look.")),
-        message(Role.ASSISTANT, TextPart(text="I look."), made, cut),
+        message(Role.ASSISTANT, TextPart(text="I look."), made, cut, red),
         message(Role.TOOL, *results),
     )
     asked = as_text(ModelRequest(system="Work.", messages=messages, tools=TOOLS))
@@ -193,6 +195,7 @@ def test_the_transcript_has_calls_as_the_model_writes_them_and_results_as_user_m
     assert assistant.parts == (
         TextPart(
             text='I look.\n<tool_call>{"name":"view","arguments":{"path":"a.py"}}</tool_call>\n'
+            '<tool_call>{"name":"bash","arguments":{}}</tool_call>\n'
             '<tool_call>{"name":"bash","arguments":{}}</tool_call>'
         ),
     )
@@ -200,5 +203,6 @@ def test_the_transcript_has_calls_as_the_model_writes_them_and_results_as_user_m
     assert [part.text for part in told.parts if isinstance(part, TextPart)] == [
         "Result of call 1 (view):\nx = 1",
         "Call 2 (bash) failed:\nNo command.",
+        "Result of call 3 (bash):\n1 failed",
     ]
     assert [part.data for part in told.parts if not isinstance(part, TextPart)] == ["AAAA"]

@@ -27,6 +27,7 @@ from longboat.models.tool_modes.model import NATIVE, OTHER_STEPS, STEPS, TEXT, T
 from longboat.testing import CallTool, Refuse, Say, Stop, Use, words
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.wire.models import Message, Role, TextPart, ToolCallPart, ToolResultPart
+from longboat.wire.tools import Effect, ToolTraits
 
 VIEW = ToolSpec(
     name="view",
@@ -54,9 +55,9 @@ class Models:
         self._memory = ToolMemory(data_dir, address=endpoint.base_url, model="m")
         self._made: list[ToolModel] = []
 
-    def make(self, wanted: Any = None) -> ToolModel:
+    def make(self, wanted: Any = None, *, has_tools: bool = False) -> ToolModel:
         chat = OpenAIChatModel(provider="mine", name="m", base_url=self._endpoint.base_url)
-        self._made.append(ToolModel(chat, self._memory, wanted=wanted))
+        self._made.append(ToolModel(chat, self._memory, wanted=wanted, has_tools=has_tools))
         return self._made[-1]
 
     @property
@@ -337,3 +338,60 @@ async def test_no_secret_of_an_address_is_remembered(tmp_path: Path) -> None:
     memory.keep(STEPS)
     assert b"sesame" not in b"".join(file.read_bytes() for file in (tmp_path / "models").iterdir())
     assert memory.recall() == STEPS
+
+
+# Prose
+
+PROSE = "You should change line 3 of a.py."
+COUNT = Use(input_tokens=1_000)
+TASK = message(Role.USER, TextPart(text="Fix the mean in a.py."))
+LS, EDIT = (
+    ToolSpec(name=name, description="", schema={"type": "object"}, traits=ToolTraits(effect=effect))
+    for name, effect in (("ls", Effect.READS), ("edit", Effect.CHANGES))
+)
+
+
+def task(**more: Any) -> ModelRequest:
+    return request(**{"messages": (TASK,), "tools": (LS, EDIT)} | more)
+
+
+async def test_a_model_that_only_writes_prose_is_told_of_once_and_its_answer_stands(
+    endpoint: ScriptedEndpoint, models: Models
+) -> None:
+    endpoint.add([Say(PROSE), COUNT], [Say(PROSE), COUNT])
+    model = models.make()
+    first, second = await ask(model, task()), await ask(model, task())
+    assert (said(first), said(second), notices(second)) == (PROSE, PROSE, [])
+    (told,) = notices(first)
+    assert told.startswith("mine/m answered without looking at any file.")
+    assert '"tools": "steps"' in told
+    assert (len(endpoint.requests), models.remembered) == (2, None)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        task(messages=(message(Role.USER, TextPart(text="Hello!")),)),
+        task(tools=(LS,)),
+        task(may_call=False),
+        task(schema={"type": "object"}),
+    ],
+    ids=["greeting", "cannot-change", "summary", "answer-for-a-program"],
+)
+async def test_an_answer_that_needs_no_tool_is_no_sign(
+    endpoint: ScriptedEndpoint, models: Models, asked: ModelRequest
+) -> None:
+    endpoint.add([Say(PROSE), COUNT])
+    events = await ask(models.make(), asked)
+    assert (said(events), notices(events)) == (PROSE, [])
+
+
+async def test_a_model_that_has_called_or_is_known_to_call_may_answer_without(
+    endpoint: ScriptedEndpoint, models: Models
+) -> None:
+    endpoint.add([CallTool("ls", {})], [Say(PROSE), COUNT], [Say(PROSE), COUNT], [Say(PROSE), COUNT])
+    caller = models.make()
+    await ask(caller, task())
+    assert notices(await ask(caller, task())) == []
+    assert notices(await ask(models.make("native"), task())) == []
+    assert notices(await ask(models.make(has_tools=True), task())) == []

@@ -169,9 +169,9 @@ def test_parts_are_told_where_there_are_several_each_on_one_line() -> None:
     of_two = permission(title="", argument="", detail="", parts=(made, looks))
 
     assert permission(title="", argument="", detail="", parts=(made,)).shown_parts == ()
-    assert [part.told() for part in of_two.shown_parts] == [
+    assert [part.describe() for part in of_two.shown_parts] == [
         "? make 'a b': needs approval",
         "✓ ls: needs no approval",
     ]
-    assert command("x", rule="bash(x)").told() == "✓ x: allowed by bash(x)"
-    assert whole("It sets PATH.").told() == "? It sets PATH."
+    assert command("x", rule="bash(x)").describe() == "✓ x: allowed by bash(x)"
+    assert whole("It sets PATH.").describe() == "? It sets PATH."

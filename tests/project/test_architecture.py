@@ -96,3 +96,23 @@ def test_every_module_that_a_docstring_names_exists() -> None:
     ]
     assert len(named) > 5
     assert [(file, name) for file, name in named if name not in files] == []
+
+
+PARTICIPLES = re.compile(
+    "_*(alone|asked|bounded|drawn|lasted|listened|masked|noted|nudged|offered|played|referred|said|shown|spelled|"
+    "spoken|told)"
+)
+"""Names that do not say what a function does. `finished()` and the like are handlers of an event, and may stay."""
+LEFT = {("store/sqlite/check.py", "_bounded")}
+"""Still to be renamed."""
+
+
+def test_every_function_is_named_for_what_it_does() -> None:
+    functions = [
+        (file, node.name)
+        for file, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(functions) > 3_000
+    assert {each for each in functions if PARTICIPLES.fullmatch(each[1])} == LEFT, "a verb and its object, please"

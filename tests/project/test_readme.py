@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
+from benchmarks.__main__ import ROWS
 
 from cases import for_each
 from environment import is_hidden
@@ -37,9 +38,16 @@ from longboat.tools.mcp.settings import read as read_mcp_server
 from longboat.tools.registry import built_in_traits
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOP = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")
+PAGES = [*(ROOT / name for name in TOP), *sorted((ROOT / "docs").rglob("*.md"))]
 HAND_WRITTEN = [page for page in PAGES if page.name not in ("protocol.md", "states.md")]
 TEXTS = {str(page.relative_to(ROOT)): page.read_text(encoding="utf-8") for page in PAGES}
+
+MODULES = [
+    str(file.relative_to(ROOT))
+    for folder in ("src", "tests", "docs", "examples", "benchmarks", "scripts", "chaos", "evals", "fuzz")
+    for file in (ROOT / folder).rglob("*.py")
+]
 
 every_page = for_each("page", [str(page.relative_to(ROOT)) for page in HAND_WRITTEN])
 
@@ -207,6 +215,44 @@ def test_every_recipe_names_tests_that_exist(page: str) -> None:
 def test_every_source_file_that_a_page_names_exists(page: str) -> None:
     named = set(re.findall(r"`((?:src|tests|docs|examples|benchmarks)/[\w/.-]*\w)/?`", TEXTS[page]))
     assert [name for name in named if "NAME" not in name and "NNNN" not in name and not (ROOT / name).exists()] == []
+
+
+OF_A_STORY = {"calc.py"}
+"""Files that an agent edits in an example."""
+
+
+@every_page
+def test_every_module_that_a_page_names_exists(page: str) -> None:
+    """Also one that is named without its folders."""
+    named = {name for name in re.findall(r"`([\w/.-]*\w\.py)`", TEXTS[page]) if "NAME" not in name} - OF_A_STORY
+    assert [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in MODULES)] == []
+
+
+def test_the_walk_of_a_prompt_names_few_files() -> None:
+    """ADR 0039: what a newcomer opens to understand a prompt."""
+    walk = TEXTS["docs/architecture.md"].partition("\n## One prompt, end to end\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([\w/]+\.py)`", walk))
+    assert {"core/lifecycle.py", "runtime/session/actor.py", "runtime/turn/step.py"} <= named
+    assert len(named) <= 30
+    assert f"names the {len(named)} files" in TEXTS["docs/adr/0039-files-on-a-prompts-way.md"]
+
+
+def test_the_retry_page_names_every_module_that_has_a_policy() -> None:
+    (listed,) = re.findall(r"^The loops that exist.*?\n\n", TEXTS["docs/howto/add-a-retry-policy.md"], re.M | re.S)
+    source = ROOT / "src" / "longboat"
+    files = (file for file in source.rglob("*.py") if "Backoff(" in file.read_text(encoding="utf-8"))
+    made = {str(file.relative_to(source)) for file in files if makes_backoff(file)}
+    assert set(re.findall(r"`([\w/]+\.py)`", listed)) == made
+
+
+def makes_backoff(file: Path) -> bool:
+    calls = (node.func for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Name) and function.id == "Backoff" for function in calls)
+
+
+def test_the_page_of_the_benchmarks_tells_how_every_row_is_measured() -> None:
+    table = TEXTS["benchmarks/README.md"].partition("\n## How it measures\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| (\w+) \|", table, flags=re.MULTILINE)[1:] == list(ROWS)
 
 
 @pytest.mark.parametrize("page", [*sorted(name for name in TEXTS if "/adr/" in name), "docs/architecture.md"])

@@ -25,7 +25,7 @@ TINY = 0.01
 
 
 @asynccontextmanager
-async def harbour(
+async def open_server(
     directory: Path,
     model: Model | None = None,
     *,
@@ -87,14 +87,14 @@ async def attached(workspace: Workspace, *, client_id: str, after: str | None = 
 
 
 async def test_a_created_workspace_waits_for_its_first_stream_and_then_closes(tmp_path: Path) -> None:
-    async with harbour(tmp_path, hold_s=TINY) as app:
+    async with open_server(tmp_path, hold_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         await closed(workspace)
         assert app.gauges()["workspaces_open"] == 0
 
 
 async def test_the_first_stream_takes_over_from_the_hold(tmp_path: Path) -> None:
-    async with harbour(tmp_path, hold_s=LONG, grace_s=TINY) as app:
+    async with open_server(tmp_path, hold_s=LONG, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="a"):
             pass
@@ -102,7 +102,7 @@ async def test_the_first_stream_takes_over_from_the_hold(tmp_path: Path) -> None
 
 
 async def test_joining_again_holds_it_again(tmp_path: Path) -> None:
-    async with harbour(tmp_path, hold_s=LONG, grace_s=TINY) as app:
+    async with open_server(tmp_path, hold_s=LONG, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="b") as other, attached(workspace, client_id="a"):
             assert await joined(app, tmp_path) is workspace
@@ -114,7 +114,7 @@ async def test_joining_again_holds_it_again(tmp_path: Path) -> None:
 
 async def test_a_dropped_stream_keeps_its_claim_for_the_grace_time(tmp_path: Path) -> None:
     """A reconnect within it is nothing to talk about."""
-    async with harbour(tmp_path, grace_s=LONG) as app:
+    async with open_server(tmp_path, grace_s=LONG) as app:
         workspace = await joined(app, tmp_path)
         for _ in range(3):
             async with attached(workspace, client_id="a") as watcher:
@@ -125,7 +125,7 @@ async def test_a_dropped_stream_keeps_its_claim_for_the_grace_time(tmp_path: Pat
 
 
 async def test_a_client_that_does_not_come_back_is_detached(tmp_path: Path) -> None:
-    async with harbour(tmp_path, grace_s=TINY) as app:
+    async with open_server(tmp_path, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="stays") as stays:
             async with attached(workspace, client_id="goes"):
@@ -142,7 +142,7 @@ async def test_a_client_that_does_not_come_back_is_detached(tmp_path: Path) -> N
 
 
 async def test_two_streams_of_one_client_are_one_claim_until_both_are_gone(tmp_path: Path) -> None:
-    async with harbour(tmp_path, grace_s=TINY) as app:
+    async with open_server(tmp_path, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="two") as stays:
             async with attached(workspace, client_id="two"):
@@ -157,7 +157,7 @@ async def test_two_streams_of_one_client_are_one_claim_until_both_are_gone(tmp_p
 
 async def test_release_gives_the_claim_back_at_once(tmp_path: Path) -> None:
     """DELETE W: the workspace closes, streams that are still open end in good order."""
-    async with harbour(tmp_path, grace_s=LONG) as app:
+    async with open_server(tmp_path, grace_s=LONG) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="a") as a, attached(workspace, client_id="b") as b:
             await workspace.presence.release("a")
@@ -174,7 +174,7 @@ async def test_release_gives_the_claim_back_at_once(tmp_path: Path) -> None:
 
 async def test_a_stream_that_ends_after_its_release_does_not_count_against_the_next(tmp_path: Path) -> None:
     """Released, attached anew, and only then the old connection is seen to be gone."""
-    async with harbour(tmp_path, grace_s=TINY) as app, AsyncExitStack() as old:
+    async with open_server(tmp_path, grace_s=TINY) as app, AsyncExitStack() as old:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="clock") as clock:
             await old.enter_async_context(workspace.stream(client_id="a", after=None, session_id=None))
@@ -191,7 +191,7 @@ async def test_a_stream_that_ends_after_its_release_does_not_count_against_the_n
 async def test_dropping_a_client_drops_all_its_claims(tmp_path: Path) -> None:
     """DELETE /v1/clients/{client_id}."""
     (tmp_path / "other").mkdir()
-    async with harbour(tmp_path, grace_s=LONG) as app:
+    async with open_server(tmp_path, grace_s=LONG) as app:
         one = await joined(app, tmp_path)
         two, _ = await app.join(str(tmp_path / "other"), None)
         async with attached(one, client_id="a"), attached(two, client_id="a"), attached(two, client_id="b") as b:
@@ -201,7 +201,7 @@ async def test_dropping_a_client_drops_all_its_claims(tmp_path: Path) -> None:
 
 
 async def test_a_refused_stream_leaves_no_claim(tmp_path: Path) -> None:
-    async with harbour(tmp_path, grace_s=TINY) as app:
+    async with open_server(tmp_path, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         async with attached(workspace, client_id="clock"):
             with pytest.raises(SessionNotFound):
@@ -214,7 +214,7 @@ async def test_a_refused_stream_leaves_no_claim(tmp_path: Path) -> None:
 
 async def test_a_closed_workspace_refuses_and_asking_the_app_opens_it_anew(tmp_path: Path) -> None:
     """B4: any request to a closed one reopens it; the id, the sessions and the cursors are the same."""
-    async with harbour(tmp_path, grace_s=TINY) as app:
+    async with open_server(tmp_path, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         session = await workspace.create_session(CreateSession(title="kept"))
         async with attached(workspace, client_id="a") as watcher:
@@ -243,7 +243,7 @@ async def test_a_run_goes_on_with_nobody_attached_and_the_workspace_closes_after
     """B2, B3: a client that exits, a connection that drops, a hold that runs out: none of them ends a run."""
     gate = Gate()
     model = ScriptedModel([[Say("one "), Pause(gate), Say("two")], [Say("three")]])
-    async with harbour(tmp_path, model, hold_s=LONG, grace_s=TINY) as app:
+    async with open_server(tmp_path, model, hold_s=LONG, grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         session = await workspace.create_session(CreateSession())
         async with attached(workspace, client_id="a"):
@@ -266,7 +266,7 @@ async def test_a_run_goes_on_with_nobody_attached_and_the_workspace_closes_after
 
 async def test_a_canceled_run_lets_the_workspace_close(tmp_path: Path) -> None:
     gate = Gate()
-    async with harbour(tmp_path, ScriptedModel([[Pause(gate)]]), grace_s=TINY) as app:
+    async with open_server(tmp_path, ScriptedModel([[Pause(gate)]]), grace_s=TINY) as app:
         workspace = await joined(app, tmp_path)
         session = await workspace.create_session(CreateSession())
         async with attached(workspace, client_id="a"):
@@ -285,13 +285,13 @@ async def test_a_canceled_run_lets_the_workspace_close(tmp_path: Path) -> None:
 async def test_a_background_server_ends_itself_when_no_workspace_was_ever_opened(tmp_path: Path) -> None:
     stop = asyncio.Event()
     with suppress(ServerLeaving):  # on a busy machine the clock is quicker than the start, which then begins nothing
-        async with harbour(tmp_path, stop=stop, idle_exit_s=TINY):
+        async with open_server(tmp_path, stop=stop, idle_exit_s=TINY):
             await stop.wait()
     assert stop.is_set()
 
 
 async def test_the_idle_clock_stands_while_a_workspace_is_open(tmp_path: Path) -> None:
-    async with harbour(tmp_path, idle_exit_s=LONG, grace_s=TINY) as app:
+    async with open_server(tmp_path, idle_exit_s=LONG, grace_s=TINY) as app:
         assert app._idle_exit is not None
         for _ in range(2):
             workspace = await joined(app, tmp_path)
@@ -303,7 +303,7 @@ async def test_the_idle_clock_stands_while_a_workspace_is_open(tmp_path: Path) -
 
 
 async def test_a_server_that_was_started_by_serve_stays(tmp_path: Path) -> None:
-    async with harbour(tmp_path, hold_s=TINY) as app:
+    async with open_server(tmp_path, hold_s=TINY) as app:
         await closed(await joined(app, tmp_path))
         assert app._idle_exit is None
 

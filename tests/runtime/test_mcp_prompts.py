@@ -49,9 +49,9 @@ async def test_its_text_takes_the_place_of_the_call_and_the_transcript_has_it(tm
 async def test_faces_list_the_prompts_of_connected_servers_beside_the_commands(tmp_path: Path, notes: Path) -> None:
     files = {".agents/commands/test/dawdle.md": "Take your time.\n"}
     async with open_scenario(tmp_path, [STILL], files=files, config={"mcp": {"test": stdio(notes)}}) as scene:
-        assert [each.name for each in (await scene.workspace.tools.offered()).commands] == ["test:dawdle"]
+        assert [each.name for each in (await scene.workspace.tools.list_skills()).commands] == ["test:dawdle"]
         await scene.turn("connect")
-        assert (await scene.workspace.tools.offered()).commands == (
+        assert (await scene.workspace.tools.list_skills()).commands == (
             CommandInfo(name="test:dawdle", description="Take your time.", argument_hint=""),
             CommandInfo(
                 name="test:review",

@@ -11,10 +11,9 @@ from tui_driver import local_server, open_tui
 
 from longboat.cli.activity import Activity
 from longboat.core.tool import ToolSpec
-from longboat.models.local.demo_steps import as_form, offered
+from longboat.models.local.demo_steps import as_form, choose_tools
 from longboat.models.protocol import ModelRequest
 from longboat.permissions.verdict import RuleInvalid, Rules
-from longboat.runtime.turn.tool_calls import group_calls
 from longboat.testing import CallTool, Say, ScriptedModel, ScriptedTool
 from longboat.tools.registry import built_in_traits, find_tools
 from longboat.wire.asks import PermissionAnswer
@@ -102,8 +101,8 @@ def test_a_very_small_model_is_offered_it_when_a_prompt_calls_for_it() -> None:
         )
         return ModelRequest(system="", messages=(prompt,), tools=(StampTool.spec,))
 
-    assert offered(step("Hello there.")) == offered(step("Mark it.")) == ()
-    assert offered(step("Mark a.txt as a draft.")) == (StampTool.spec,)
+    assert choose_tools(step("Hello there.")) == choose_tools(step("Mark it.")) == ()
+    assert choose_tools(step("Mark a.txt as a draft.")) == (StampTool.spec,)
     form = as_form(step("Mark a.txt as a draft."), (StampTool.spec,)).schema
     assert form is not None
     assert form["anyOf"][0]["properties"]["input"]["properties"]["place"] == {"enum": ["a.txt"]}
@@ -136,13 +135,6 @@ async def test_sub_agents_get_what_the_traits_say(tmp_path: Path) -> None:
             "look": {"looks"},
             "work": {"stamp", "looks"},
         }
-
-
-def test_calls_run_side_by_side_where_the_traits_say_so() -> None:
-    tools = {name: ScriptedTool(name, traits=ToolTraits(side_by_side=name == "both")) for name in ("both", "one")}
-    calls = [ToolCallPart(id=name, name=name, input="") for name in ("both", "both", "one", "one", "gone", "gone")]
-    names = [[each.name for each in group] for group in group_calls(calls, tools)]
-    assert names == [["both", "both"], ["one"], ["one"], ["gone"], ["gone"]]
 
 
 def recorded(scene: Scene, name: str) -> ToolCallPart:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from running_app import launch
 
 from longboat.models.protocol import Abilities
@@ -141,6 +142,22 @@ async def test_a_model_with_a_small_window_is_told_to_work_unless_it_can_only_ta
     assert len(works) < 1_500
     assert "plain sentences" in talks
     assert "coding agent" not in talks
+
+
+@pytest.mark.parametrize(("window", "told"), [(4_000, 0), (8_000, 2_000), (15_000, 5_500)])
+async def test_a_model_with_a_small_window_is_told_as_much_of_the_instructions_as_there_is_room_for(
+    tmp_path: Path, window: int, told: int
+) -> None:
+    """A5, A6: an eighth of the window at most, and the file that has the rest."""
+    model = ScriptedModel([[Say("ok")]], context_window=window)
+    async with launch(tmp_path, model) as running:
+        (tmp_path / "project" / "AGENTS.md").write_text("Use tabs. " + "§" * 10_000)
+        await running.submit("hi", "r1")
+        await running.completed("r1")
+    system = model.requests[0].system
+    assert ("Use tabs." in system, system.count("§")) == (told > 0, max(0, told - len("Use tabs. ")))
+    assert (f"[cut: {10_010 - told} more characters in" in system) is (told > 0)
+    assert len(system) < 1_800 + told
 
 
 async def test_a_model_that_calls_no_tools_is_given_none(tmp_path: Path) -> None:

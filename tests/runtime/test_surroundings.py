@@ -7,15 +7,17 @@ from typing import Any
 
 import msgspec
 import pytest
-from running_app import TITLES_OFF, launch
-from scenario import Scene, open_scenario
+from running_app import TITLES_OFF, configure, launch
+from scenario import Scene, call, git, make_repository, open_scenario
 
 from longboat.models.openai_request import encode_request
 from longboat.models.protocol import ModelRequest
 from longboat.runtime.turn import surroundings
 from longboat.testing import Say, ScriptedModel
-from longboat.wire.models import Role, TextPart
-from longboat.wire.requests import Summarize
+from longboat.testing.endpoint import ScriptedEndpoint
+from longboat.wire.models import Outcome, Role, TextPart
+from longboat.wire.requests import Approve, Summarize
+from secrecy import provider
 
 BIG = 100_000
 
@@ -38,6 +40,14 @@ def check_prefixes(requests: Sequence[ModelRequest]) -> None:
         assert after.tools == before.tools
         assert after.messages[: len(before.messages)] == before.messages
     assert len(set(bodies)) == len(bodies)
+
+
+def check_bodies(bodies: Sequence[dict[str, Any]]) -> None:
+    """The same of what a server got: it can keep all that it has read of the body before."""
+    for before, after in pairwise(bodies):
+        assert after["tools"] == before["tools"]
+        assert after["messages"][: len(before["messages"])] == before["messages"]
+        assert len(after["messages"]) > len(before["messages"])
 
 
 async def test_the_system_prompt_says_where_the_session_began(tmp_path: Path) -> None:
@@ -65,6 +75,26 @@ async def test_the_prefix_stays_when_the_branch_changes(tmp_path: Path) -> None:
         assert told[1][0].endswith("Git: branch feature/x")
         assert told[3][0].endswith("Git: branch main")
         await scene.check()
+
+
+async def test_the_prefix_stays_on_the_wire_when_the_branch_changes_and_tools_are_used(tmp_path: Path) -> None:
+    make_repository(tmp_path / "project", {"a.txt": "a\n", "longboat.json": TITLES_OFF})
+    async with ScriptedEndpoint() as endpoint:
+        entry = {"id": "m", "context_window": BIG, "tools": "native"}
+        configure(providers={"lab": provider(endpoint.base_url, models=[entry])}, models={"large": "lab/m"})
+        endpoint.add([call("view", path="a.txt"), call("ls")], [Say("one")])
+        endpoint.add([Say("I test."), call("bash", command="echo red; exit 1")], [call("view", path="gone.txt")])
+        endpoint.add([Say("two")], [Say("three")], [call("view", path="a.txt")], [Say("four")])
+        async with launch(tmp_path, None) as running:
+            for number, branch in enumerate(("main", "feature/x", "feature/x", "main"), start=1):
+                git(tmp_path / "project", "checkout", "--quiet", "-B", branch)
+                await running.submit(f"prompt {number}", f"r{number}", approve=Approve.ALL)
+                assert (await running.completed(f"r{number}")).outcome is Outcome.END_TURN
+        bodies = [exchange.body for exchange in endpoint.requests]
+        assert len(bodies) == 8
+        check_bodies(bodies)
+        told = str(bodies[-1]["messages"][1:])
+        assert [told.count(f"Git: branch {branch}") for branch in ("feature/x", "main")] == [1, 1]
 
 
 async def test_the_prefix_stays_when_the_day_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

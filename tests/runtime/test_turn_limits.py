@@ -1,6 +1,8 @@
 """A turn cannot run away: the model is told, a person is asked where one is, otherwise the run ends (ADR 0042)."""
 
+import asyncio
 import itertools
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from running_app import RunningApp, configure, launch, watch
 from longboat.core.limits import NUDGE_AT
 from longboat.models.protocol import ModelRequest
 from longboat.runtime import clock
+from longboat.runtime.turn import limits
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step
 from longboat.tools.context import ToolError
 from longboat.tools.question import NOBODY
@@ -75,6 +78,23 @@ async def test_failing_calls_that_differ_each_time_are_stopped(tmp_path: Path) -
         complete = await running.completed("r1")
         assert "4 steps in a row in which every tool call failed (limits.failures" in complete.error
         assert len(model.requests) == 4
+
+
+async def test_red_test_runs_in_a_row_do_not_end_a_turn(tmp_path: Path) -> None:
+    configure(limits={"failures": 2})
+    runs: list[Step] = [[CallTool("bash", {"command": f"echo {number} failed; exit 1"})] for number in range(8)]
+    async with launch(tmp_path, ScriptedModel([*runs, [Say("Still red.")]]), answers=False) as running:
+        await running.submit("test it", "r1", approve=Approve.ALL)
+        assert (await running.completed("r1")).text == "Still red."
+        assert [(part.is_error, part.command_failed) for part in await results(running)] == [(True, True)] * 8
+
+
+async def test_commands_that_are_denied_do_end_it(tmp_path: Path) -> None:
+    configure(limits={"failures": 2}, permissions={"deny": ["bash(rm *)"]})
+    runs: list[Step] = [[CallTool("bash", {"command": f"rm {number}"})] for number in range(8)]
+    async with launch(tmp_path, ScriptedModel(runs), answers=False) as running:
+        await running.submit("remove it", "r1", approve=Approve.ALL)
+        assert "2 steps in a row in which every tool call failed" in (await running.completed("r1")).error
 
 
 async def test_the_model_is_told_before_and_can_end_in_time(tmp_path: Path) -> None:
@@ -338,3 +358,65 @@ async def test_a_run_that_is_to_wait_for_answers_asks_although_nobody_is_there(t
         await answer(running, await asked(running), "the second")
         await answer(running, await asked(running, 2), "Continue")
         assert (await running.completed("r1")).text == "Thanks."
+
+
+class Deadlines:
+    """The deadlines of model requests: none passes until the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seconds: list[float | None] = []
+        self._last = asyncio.timeout(None)
+        monkeypatch.setattr(limits, "timeout", self._make)
+
+    def _make(self, seconds: float | None) -> asyncio.Timeout:
+        self.seconds.append(seconds)
+        self._last = asyncio.timeout(None)
+        return self._last
+
+    def pass_now(self) -> None:
+        self._last.reschedule(asyncio.get_running_loop().time())
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where an endless answer ends."""
+
+    approve: Approve
+    answers: bool
+    minutes: int
+    setting: str
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        Ends(Approve.ASK, answers=False, minutes=10, setting="limits.minutes"),
+        Ends(Approve.ASK, answers=True, minutes=100, setting="limits.approved_minutes"),
+        Ends(Approve.ALL, answers=False, minutes=100, setting="limits.approved_minutes"),
+    ],
+    ids=["nobody can answer", "somebody can", "approves all"],
+)
+async def test_an_endless_answer_ends_at_the_limit_with_what_was_streamed(
+    tmp_path: Path, time: Clock, monkeypatch: pytest.MonkeyPatch, ends: Ends
+) -> None:
+    configure(limits={"minutes": 10, "approved_minutes": 100})
+    deadlines, gate = Deadlines(monkeypatch), Gate()
+    model = ScriptedModel([[Say("once upon a time"), Pause(gate), Say("never said")], [Say("And then?")]])
+    async with launch(tmp_path, model, answers=ends.answers) as running:
+        await running.submit("tell me a story", "r1", approve=ends.approve)
+        await gate.reached()
+        assert deadlines.seconds == [ends.minutes * 60]
+        time.pass_minutes(ends.minutes)
+        deadlines.pass_now()
+        complete = await running.completed("r1")
+        assert (complete.outcome, complete.text) == (Outcome.ERROR, "once upon a time")
+        assert complete.error == (
+            f"Stopped at a limit: {ends.minutes} minutes of work ({ends.setting} in longboat.json). "
+            "Send a prompt to continue."
+        )
+        last = next(message for message in reversed(await running.messages()) if message.model is not None)
+        assert finish_of(last).reason is FinishReason.LIMIT
+        await running.submit("go on", "r2")
+        assert (await running.completed("r2")).text == "And then?"
+        check_requests(model.requests)
+        await check_ends(running)

@@ -1,8 +1,10 @@
 """The named queries: each has a purpose, parses against the schema, and is used."""
 
 import ast
+import inspect
 import re
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import longboat
 from cases import for_each
 from longboat.errors import DataDirError
+from longboat.store import changes
 from longboat.store.queries import Query, parse_queries
 from longboat.store.sqlite.migrations import migrate, migrations
 from longboat.store.sqlite.queries import load_queries
@@ -48,6 +51,30 @@ def test_a_query_parses_and_says_what_it_is_for(query: Query, schema: sqlite3.Co
 
 def test_every_query_is_used() -> None:
     assert set(QUERIES) <= names_in_code()
+
+
+def names_written() -> Iterator[str]:
+    """The name of every `Write` that `changes.py` makes."""
+    tree = ast.parse(inspect.getsource(changes))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="Write"), args=[ast.Constant(value=str(name)), *_]):
+                yield name
+            case ast.Call(func=ast.Name(id="Write"), args=[ast.Subscript(value=ast.Name(id=table)), *_]):
+                yield from vars(changes)[table].values()
+            case ast.Call(func=ast.Name(id="Write"), args=[ast.Name(id=variable), *_]):
+                loops = [each for each in ast.walk(tree) if isinstance(each, ast.comprehension)]
+                (values,) = (ast.literal_eval(each.iter) for each in loops if ast.unparse(each.target) == variable)
+                yield from values
+            case ast.Call(func=ast.Name(id="Write")):
+                raise AssertionError(f"changes.py:{node.lineno}: which name is this?")
+
+
+def test_every_change_has_a_statement() -> None:
+    """A `Write` without one would fail only when it is committed."""
+    names = set(names_written())
+    assert len(names) > 40
+    assert names - set(QUERIES) == set()
 
 
 def test_a_query_is_named_once() -> None:

@@ -16,7 +16,7 @@ from longboat.wire.asks import CommandPart, CommandPartKind, Permission, Questio
 from longboat.wire.events import Change
 from longboat.wire.listings import ModelInfo, ModelPage, ModelPrice
 from longboat.wire.models import Delivery, Run, RunState, Session, Usage
-from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 
 PICTURES = Path(__file__).parents[1] / "tui" / "pictures"
 SIZES = ((60, 20), (80, 24), (120, 40))
@@ -161,6 +161,7 @@ def a_question(
     *,
     text: str = "Which database should the tests use?",
     choices: tuple[str, ...] = ("SQLite in memory", "SQLite in a file", "PostgreSQL"),
+    descriptions: tuple[str, ...] = (),
     multiple: bool = False,
 ) -> Question:
     return Question(
@@ -170,6 +171,7 @@ def a_question(
         tool_call_id="call_1",
         text=text,
         choices=choices,
+        descriptions=descriptions,
         multiple=multiple,
         asked_at=WHEN,
     )
@@ -244,6 +246,14 @@ def some_changes() -> ChangesPage:
 
 
 async def undo_nothing(file: ChangedFile, hunks: Sequence[int] | None) -> ChangesPage:
+    return some_changes()
+
+
+async def redo_nothing(undone: UndoneChange) -> ChangesPage:
+    return some_changes()
+
+
+async def edit_nothing(file: ChangedFile, line: int) -> ChangesPage:
     return some_changes()
 
 

@@ -13,6 +13,7 @@ from controlled_lsp import CAPABLE, QUICK, ControlledServer, LspHarness, ask, op
 
 from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
+from longboat.tools.lsp.client import slot
 from longboat.tools.lsp.client.servers import LanguageServers
 from longboat.tools.lsp.client.slot import ServerState
 from longboat.tools.lsp.references import ReferencesTool
@@ -239,17 +240,23 @@ class TestAServerThatDies:
             await harness.wait_state(ServerState.FAILED)
             await ready(harness)
 
-    async def test_a_restart_waits_longer_each_time(self, project: Path) -> None:
+    async def test_a_restart_waits_longer_each_time(self, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        waits: list[tuple[float, ServerState]] = []
         async with open_lsp_harness(project, replace(QUICK, restart=Backoff(base_s=0.2, attempts=4))) as harness:
-            for pause_s in (0.2, 0.4, 0.8):
-                controlled = await ready(harness)
-                earlier = asyncio.ensure_future(asyncio.sleep(pause_s))  # begins before the crash, so it ends first
-                controlled.die()
+
+            async def wait(seconds: float) -> None:
+                waits.append((seconds, harness.states[-1]))
+
+            monkeypatch.setattr(slot, "_sleep", wait)
+            monkeypatch.setattr(slot, "_now", lambda: 0.0)  # no time has passed since the crash
+            for _ in range(3):
+                (await ready(harness)).die()
                 await harness.wait_state(ServerState.CRASHED, ServerState.FAILED)
                 asking = ask(harness)
                 await harness.wait_state(ServerState.STARTING)
-                assert earlier.done()
                 asking.cancel()
+            crashed = ServerState.CRASHED  # and not started yet
+            assert waits == [(0.2, crashed), (0.4, crashed), (0.8, crashed)]
 
     async def test_one_that_dies_at_its_start_says_why(self, project: Path) -> None:
         dying = ["-c", "import sys; print('error: no licence', file=sys.stderr); sys.exit(3)"]

@@ -19,79 +19,81 @@ def problem(message: str, *, line: int = 0, severity: int | None = 1, code: str 
     return Diagnostic(range=Range(start=at, end=at), message=message, severity=severity, code=code)
 
 
-def publish(bulletin: DiagnosticsStore, path: Path, *messages: str, version: int | None = None, line: int = 0) -> None:
+def publish(
+    diagnostics: DiagnosticsStore, path: Path, *messages: str, version: int | None = None, line: int = 0
+) -> None:
     items = [problem(message, line=line) for message in messages]
-    bulletin.publish(path, items, source=Source.PUSHED, version=version)
+    diagnostics.publish(path, items, source=Source.PUSHED, version=version)
 
 
 async def test_what_is_said_of_an_older_version_is_not_fresh() -> None:
-    bulletin = DiagnosticsStore()
-    waiting = asyncio.create_task(bulletin.wait_fresh(A, Document(text="", version=3, sent_at=0)))
-    publish(bulletin, A, "old", version=2)
-    publish(bulletin, B, "other", version=3)
+    diagnostics = DiagnosticsStore()
+    waiting = asyncio.create_task(diagnostics.wait_fresh(A, Document(text="", version=3, sent_at=0)))
+    publish(diagnostics, A, "old", version=2)
+    publish(diagnostics, B, "other", version=3)
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert not waiting.done()
-    publish(bulletin, A, "new", version=3)
+    publish(diagnostics, A, "new", version=3)
     await waiting
-    assert [item.message for item in bulletin.of(A)] == ["new"]
+    assert [item.message for item in diagnostics.of(A)] == ["new"]
 
 
 async def test_without_versions_what_came_after_the_change_is_fresh() -> None:
-    bulletin = DiagnosticsStore()
-    publish(bulletin, A, "before")
-    waiting = asyncio.create_task(bulletin.wait_fresh(A, Document(text="", version=3, sent_at=bulletin.clock())))
+    diagnostics = DiagnosticsStore()
+    publish(diagnostics, A, "before")
+    waiting = asyncio.create_task(diagnostics.wait_fresh(A, Document(text="", version=3, sent_at=diagnostics.clock())))
     await asyncio.sleep(0)
     assert not waiting.done()
-    publish(bulletin, A, "after")
+    publish(diagnostics, A, "after")
     await waiting
 
 
 async def test_whoever_waits_for_a_server_that_ends_is_told() -> None:
-    bulletin = DiagnosticsStore()
-    waiting = asyncio.create_task(bulletin.wait_fresh(A, Document(text="", version=1, sent_at=0)))
+    diagnostics = DiagnosticsStore()
+    waiting = asyncio.create_task(diagnostics.wait_fresh(A, Document(text="", version=1, sent_at=0)))
     await asyncio.sleep(0)
-    bulletin.close("exit code 1")
+    diagnostics.close("exit code 1")
     with pytest.raises(ServerGone, match="exit code 1"):
         await waiting
 
 
 async def test_a_busy_server_is_waited_for() -> None:
-    bulletin = DiagnosticsStore()
-    bulletin.progress("check", ended=False)
-    waiting = asyncio.create_task(bulletin.wait_idle())
+    diagnostics = DiagnosticsStore()
+    diagnostics.progress("check", ended=False)
+    waiting = asyncio.create_task(diagnostics.wait_idle())
     await asyncio.sleep(0)
     assert not waiting.done()
-    bulletin.progress("check", ended=True)
+    diagnostics.progress("check", ended=True)
     await waiting
 
 
 def test_what_is_pushed_and_what_is_pulled_are_told_together_and_once() -> None:
-    bulletin = DiagnosticsStore()
-    bulletin.publish(A, [problem("both"), problem("pushed")], source=Source.PUSHED)
-    bulletin.publish(A, [problem("both"), problem("pulled")], source=Source.PULLED)
-    assert [item.message for item in bulletin.of(A)] == ["both", "pushed", "pulled"]
+    diagnostics = DiagnosticsStore()
+    diagnostics.publish(A, [problem("both"), problem("pushed")], source=Source.PUSHED)
+    diagnostics.publish(A, [problem("both"), problem("pulled")], source=Source.PULLED)
+    assert [item.message for item in diagnostics.of(A)] == ["both", "pushed", "pulled"]
 
 
 def test_only_errors_that_were_not_there_before_are_news() -> None:
-    bulletin = DiagnosticsStore()
-    publish(bulletin, B, "old")
-    assert bulletin.take_news([]) == {}
-    publish(bulletin, B, "old", "new", line=7)
-    publish(bulletin, C, "also new")
-    news = {path: [item.message for item in items] for path, items in bulletin.take_news([]).items()}
+    diagnostics = DiagnosticsStore()
+    publish(diagnostics, B, "old")
+    assert diagnostics.take_news([]) == {}
+    publish(diagnostics, B, "old", "new", line=7)
+    publish(diagnostics, C, "also new")
+    news = {path: [item.message for item in items] for path, items in diagnostics.take_news([]).items()}
     assert news == {B: ["new"], C: ["also new"]}
-    assert bulletin.take_news([]) == {}
+    assert diagnostics.take_news([]) == {}
 
 
 def test_a_file_opened_since_has_no_news_at_first() -> None:
     """A server may only then say what was always wrong with it."""
-    bulletin = DiagnosticsStore()
-    bulletin.take_news([])
-    publish(bulletin, C, "as ever")
-    assert bulletin.take_news([C]) == {}
-    publish(bulletin, C, "as ever", "broken now")
-    assert [item.message for item in bulletin.take_news([C])[C]] == ["broken now"]
+    diagnostics = DiagnosticsStore()
+    diagnostics.take_news([])
+    publish(diagnostics, C, "as ever")
+    assert diagnostics.take_news([C]) == {}
+    publish(diagnostics, C, "as ever", "broken now")
+    assert [item.message for item in diagnostics.take_news([C])[C]] == ["broken now"]
 
 
 def test_errors_come_first_and_hints_not_at_all() -> None:

@@ -27,14 +27,14 @@ def install(environ: dict[str, str], *commands: str) -> None:
 def test_without_settings_what_is_installed_is_taken(environ: dict[str, str]) -> None:
     install(environ, "pylsp", "gopls")
     found = server_specs({}, environ)
-    assert [(recipe.name, recipe.argv) for recipe in found] == [("pylsp", ("pylsp",)), ("gopls", ("gopls",))]
+    assert [(spec.name, spec.argv) for spec in found] == [("pylsp", ("pylsp",)), ("gopls", ("gopls",))]
     assert found[0].takes(Path("a.PY"))
     assert not found[0].takes(Path("a.go"))
 
 
 def test_of_several_built_in_servers_for_a_type_the_first_is_taken(environ: dict[str, str]) -> None:
     install(environ, "pylsp", "basedpyright-langserver", "pyright-langserver")
-    assert [recipe.name for recipe in server_specs({}, environ)] == ["basedpyright"]
+    assert [spec.name for spec in server_specs({}, environ)] == ["basedpyright"]
 
 
 def test_a_command_that_only_a_relative_path_finds_is_not_taken(
@@ -55,15 +55,15 @@ def test_a_configured_server_takes_the_place_of_built_in_ones(environ: dict[str,
 
 def test_a_known_server_needs_only_what_differs(environ: dict[str, str]) -> None:
     section = read({"basedpyright": {"settings": {"basedpyright": {"analysis": {"typeCheckingMode": "strict"}}}}})
-    (recipe,) = server_specs(section, environ)
-    assert recipe.argv == ("basedpyright-langserver", "--stdio")
-    analysis = recipe.settings["basedpyright"]["analysis"]
+    (spec,) = server_specs(section, environ)
+    assert spec.argv == ("basedpyright-langserver", "--stdio")
+    analysis = spec.settings["basedpyright"]["analysis"]
     assert (analysis["typeCheckingMode"], analysis["autoSearchPaths"]) == ("strict", True)
 
 
 def test_several_configured_servers_may_share_a_type(environ: dict[str, str]) -> None:
     section = read({"pylsp": {}, "ruff": {"command": "ruff", "args": ["server"], "file_types": ["py"]}})
-    assert [recipe.name for recipe in server_specs(section, environ)] == ["pylsp", "ruff"]
+    assert [spec.name for spec in server_specs(section, environ)] == ["pylsp", "ruff"]
 
 
 def test_a_server_can_be_turned_off(environ: dict[str, str]) -> None:
@@ -88,14 +88,14 @@ def test_a_section_that_cannot_be_used_is_told_by_name(section: dict[str, object
 
 
 def test_the_root_is_the_outermost_marked_directory_within_the_workspace(tmp_path: Path) -> None:
-    (recipe,) = server_specs(read({"rust-analyzer": {}}), {})
+    (spec,) = server_specs(read({"rust-analyzer": {}}), {})
     workspace = tmp_path / "work"
     file = workspace / "repo/crates/one/src/lib.rs"
     file.parent.mkdir(parents=True)
-    assert recipe.root_of(file, workspace) == workspace
+    assert spec.root_of(file, workspace) == workspace
     for directory in (tmp_path, workspace / "repo", workspace / "repo/crates/one"):
         (directory / "Cargo.toml").touch()
-    assert recipe.root_of(file, workspace) == workspace / "repo"
+    assert spec.root_of(file, workspace) == workspace / "repo"
 
 
 def test_a_projects_own_python_is_told_to_its_server(tmp_path: Path) -> None:

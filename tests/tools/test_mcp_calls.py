@@ -69,7 +69,7 @@ def test_faces_list_a_prompt_with_its_server_and_arguments() -> None:
 
 
 class Nobody:
-    """A workbench that must not be asked."""
+    """Workspace tools that must not be used."""
 
     async def mcp_prompt(self, call: PromptCall) -> str | None:
         raise AssertionError(call)

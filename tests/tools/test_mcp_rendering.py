@@ -5,7 +5,7 @@ import json
 import mcp_types as types
 import pytest
 
-from longboat.tools.mcp.rendering import HEAD, TAIL, bounded, call_answer, prompt_text, resource_text
+from longboat.tools.mcp.rendering import HEAD, TAIL, call_answer, prompt_text, resource_text, truncate_middle
 from longboat.tools.mcp.state import Answer
 
 
@@ -58,9 +58,9 @@ def test_an_error_and_an_empty_answer_are_told() -> None:
 
 
 def test_a_long_answer_keeps_its_head_and_its_tail() -> None:
-    shown = bounded("a" * HEAD + "b" * 1_000 + "c" * TAIL)
+    shown = truncate_middle("a" * HEAD + "b" * 1_000 + "c" * TAIL)
     assert shown == f"{'a' * HEAD}\n[… 1,000 characters left out; request less at a time …]\n{'c' * TAIL}"
-    assert bounded("a" * (HEAD + TAIL)) == "a" * (HEAD + TAIL)
+    assert truncate_middle("a" * (HEAD + TAIL)) == "a" * (HEAD + TAIL)
 
 
 def test_a_prompt_is_one_text() -> None:

@@ -15,7 +15,7 @@ from longboat.testing.tool_context import Change, OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.edit import EditTool
 from longboat.tools.files.replacement import replace
-from longboat.tools.files.text import bounded, decode, diff, lines_of
+from longboat.tools.files.text import decode, diff, lines_of, truncate_lines
 
 
 def kit_with(directory: Path, content: bytes, name: str = "a.py") -> OpenToolContext:
@@ -330,7 +330,7 @@ def test_a_difference_too_large_to_compute_is_a_replacement_that_applies(tmp_pat
 
 @given(st.text("ab\n", max_size=200), st.integers(1, 50))
 def test_bounded_text_keeps_whole_lines_and_says_what_is_missing(text: str, limit: int) -> None:
-    cut = bounded(text, limit)
+    cut = truncate_lines(text, limit)
     if len(text) <= limit:
         assert cut == text
     else:

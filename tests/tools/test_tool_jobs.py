@@ -292,7 +292,8 @@ async def test_whoever_waits_for_news_of_a_job_hears_of_output_and_of_its_end(
     assert job.buffer.piece(seen) == (seen, "one\n")
     await job.wait_news(job.buffer.total, 20)
     assert job.state is JobState.FINISHED
-    assert await asyncio.wait_for(job.wait_news(job.buffer.total, 20), 1) is None
+    with pytest.raises(StopIteration):  # it returns without waiting
+        job.wait_news(job.buffer.total, 20).send(None)
 
 
 async def test_a_job_names_the_first_who_ended_it(jobs: Jobs, context: OpenToolContext) -> None:

@@ -1,7 +1,9 @@
 """Answers that are typed into the composer, and dangerous calls, in the terminal app."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 import terminal_attacks
@@ -11,12 +13,14 @@ from tui_stage import Stage, a_permission, a_question, drawn, picture
 
 import hostile
 from longboat.client import Client
-from longboat.testing import CallTool, Say, ScriptedModel
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
 from longboat.tui.answering import INSTEAD, AnswerLine, decide, effect, is_answer
 from longboat.tui.dialogs.permission import PermissionDecision, PermissionDialog
 from longboat.tui.dialogs.question import QuestionAnswered, QuestionDialog
-from longboat.tui.status import State, StatusBar
+from longboat.tui.inbox import WaitingElsewhere
+from longboat.tui.status import SPINNER, State, StatusBar
 from longboat.wire.asks import CommandPart, CommandPartKind, Permission, PermissionAnswer
+from longboat.wire.models import Usage
 from longboat.wire.requests import Submit
 
 QUESTION = CallTool("question", {"text": "How to round?", "choices": ["Up", "Down"]})
@@ -244,6 +248,63 @@ async def test_the_status_line_counts_what_is_needed_elsewhere(state: State, tol
     async with Stage(bar).run_test(size=(100, 5)):
         bar.state = state
         assert told in str(bar.render())
+
+
+WAITING = State(elsewhere=1, others=1, abroad=WaitingElsewhere(asks=2), usage=Usage(cost=0.5), model="m/large")
+ENDED = State(abroad=WaitingElsewhere(ended=3, failed=1), usage=Usage(cost=0.5), model="m/large")
+WORKING = replace(WAITING, since=0)
+
+
+@pytest.mark.parametrize(
+    ("state", "width", "told"),
+    [
+        (
+            WAITING,
+            130,
+            "Idle ? 1 approval needed in another session (ctrl+s)"
+            " ? 2 approvals needed in other workspaces (/inbox) $0.50 · large",
+        ),
+        (replace(WAITING, asks=1), 80, "? 1 approval needed (ctrl+g) ? 3 approvals needed elsewhere (/inbox) large"),
+        (WORKING, 82, "working 0s esc stop ? 3 approvals needed elsewhere (/inbox) $0.50 · large"),
+        (WORKING, 40, "working 0s esc stop ? 3 (/inbox)"),
+        (WORKING, 30, "working 0s esc stop"),
+        (replace(WAITING, asks=1, all_approved=True), 62, "? 1 approval needed (ctrl+g) ? 3 (/inbox) approve all"),
+        (replace(WAITING, failed=True), 65, "Failed ctrl+r retry ? 3 approvals needed elsewhere (/inbox)"),
+        (replace(ENDED, since=0), 90, "working 0s esc stop 3 runs ended elsewhere, 1 failed (/inbox) $0.50 · large"),
+        (replace(ENDED, since=0), 70, "working 0s esc stop $0.50 · large"),
+        (replace(ENDED, abroad=WaitingElsewhere(ended=1)), 70, "Idle 1 run ended elsewhere (/inbox) $0.50 · large"),
+        (
+            replace(ENDED, asks=1, abroad=WaitingElsewhere(ended=1, failed=1)),
+            90,
+            "? 1 approval needed (ctrl+g) 1 run failed elsewhere (/inbox) $0.50 · large",
+        ),
+    ],
+)
+async def test_what_is_needed_elsewhere_is_told_whatever_happens_here(state: State, width: int, told: str) -> None:
+    """While a run worked here, approvals that other sessions needed were not shown; with a request here, none were."""
+    bar = StatusBar()
+    async with Stage(bar).run_test(size=(width, 5)):
+        bar.state = replace(state, since=monotonic()) if state.since is not None else state
+        shown = str(bar.render())
+        assert len(shown) <= bar.size.width
+        assert " ".join(shown.lstrip(SPINNER).split()) == told
+
+
+async def test_an_approval_in_another_session_is_told_while_a_run_works_here(tmp_path: Path) -> None:
+    held = Gate("model")
+    async with (
+        local_server(tmp_path, ScriptedModel([[Pause(held), Say("done")], [WRITE]])).serving() as server,
+        open_tui(server, size=(120, 24)) as tui,
+        Client(socket=server.socket, client_id="ann") as ann,
+    ):
+        await tui.say("here")
+        await held.reached()
+        workspace = await ann.join(server.project)
+        session = await ann.create_session(workspace.id, "two")
+        await ann.submit(workspace.id, Submit(session_id=session.id, prompt="go"))
+        await tui.until(lambda: "esc stop  ? 1 approval needed in another session (ctrl+s)" in tui.screen)
+        held.open()
+        await tui.until(lambda: tui.answers == ["done"])
 
 
 # The dialog

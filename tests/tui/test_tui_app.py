@@ -34,7 +34,7 @@ async def test_a_prompt_is_answered_on_the_screen(tmp_path: Path) -> None:
         assert "enter steer" in str(tui.app.composer.border_subtitle)
         gate.open()
         await tui.until(lambda: tui.answers == ["# Hi\n\nfirst second"] and tui.idle)
-        assert tui.app.query_one(Header).place.title == "hello there"
+        assert tui.app.query_one(Header).details.title == "hello there"
         assert "send" in str(tui.app.composer.border_subtitle)
 
 
@@ -262,7 +262,7 @@ async def test_another_client_is_seen_and_so_is_what_it_says(tmp_path: Path) -> 
             workspace, session = tui.app.connection.workspace_id, tui.app.current.session_id
             async for event in bob.run("theirs", session_id=session, workspace_id=workspace):
                 if event.type == "message_delta":
-                    await tui.until(lambda: tui.app.query_one(Header).place.others == ("bob",))
+                    await tui.until(lambda: tui.app.query_one(Header).details.others == ("bob",))
         await tui.until(lambda: tui.answers == ["echo: mine", "echo: theirs"])
         await tui.until(lambda: tui.prompts == ["mine", "theirs\nbob"])
 

@@ -121,7 +121,7 @@ async def test_a_second_program_is_asked_where_the_first_has_none(tmp_path: Path
 async def test_what_is_no_picture_or_too_large_is_told(
     tmp_path: Path, bin: Path, monkeypatch: pytest.MonkeyPatch, does: str, words: str
 ) -> None:
-    monkeypatch.setattr(clipboard, "PATIENCE_S", 60.0)  # however busy the machine
+    monkeypatch.setattr(clipboard, "READ_TIMEOUT_S", 60.0)  # however busy the machine
     program(bin, "xclip", does)
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         await tui.pilot.press("ctrl+v")
@@ -153,7 +153,7 @@ async def test_without_a_picture_ctrl_v_puts_in_what_was_cut(
 
 
 async def test_a_program_that_hangs_is_ended(tmp_path: Path, bin: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clipboard, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(clipboard, "READ_TIMEOUT_S", 0.2)
     program(bin, "xclip", f"echo $$ > {bin}/pid; sleep 600; :")
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
         await tui.pilot.press("ctrl+v")
@@ -215,7 +215,7 @@ async def test_a_prompt_that_waits_for_its_picture_goes_where_it_was_sent_and_ta
 async def test_a_program_that_leaves_its_output_open_elsewhere_is_not_waited_for(
     tmp_path: Path, bin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clipboard, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(clipboard, "READ_TIMEOUT_S", 0.5)
     (bin / "setsid").symlink_to("/usr/bin/setsid")
     program(bin, "wl-paste", f"setsid sleep 600 & echo $! > {tmp_path}/left; sleep 600")
     async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server) as tui:

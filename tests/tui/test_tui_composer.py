@@ -297,7 +297,7 @@ async def test_commands_do_what_they_say(tmp_path: Path, monkeypatch: pytest.Mon
         await tui.say("hello")
         await tui.until(lambda: tui.idle and tui.answers == ["echo: hello"])
         await tui.say("/rename A [b]new[/b] title")
-        await tui.until(lambda: app.query_one(Header).place.title == "A [b]new[/b] title")
+        await tui.until(lambda: app.query_one(Header).details.title == "A [b]new[/b] title")
         await tui.say("/effort high")
         await tui.say("/model some/model")
         await tui.say("/yolo")

@@ -370,3 +370,18 @@ async def test_a_hasty_key_does_not_answer_a_question() -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert app.results == [QuestionAnswered(answer=CHOICES[:1])]
+
+
+@pytest.mark.parametrize("multiple", [False, True])
+async def test_what_a_choice_means_stands_below_it_and_is_no_part_of_the_answer(multiple: bool) -> None:
+    asked = a_question(choices=("Up", "Down"), descriptions=("away from zero\x1b[2J",), multiple=multiple)
+    app = Stage()
+    async with app.run_test() as pilot:
+        await app.open(pilot, QuestionDialog(asked, grace_s=0))
+        rows = [line.strip(" │▌") for line in picture(app).splitlines()]
+        mark = "[ ] " if multiple else ""
+        at = rows.index(f"1 {mark}Up")
+        assert rows[at + 1 : at + 3] == ["away from zero␛[2J", f"2 {mark}Down"]
+        await pilot.press("down", "up", "space", "enter")
+        await pilot.pause()
+        assert app.results == [QuestionAnswered(answer=("Up",))]

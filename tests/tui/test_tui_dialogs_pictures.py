@@ -24,9 +24,11 @@ from tui_stage import (
     a_session,
     an_edit,
     drawn,
+    edit_nothing,
     holds,
     nothing,
     picture,
+    redo_nothing,
     some_changes,
     some_models,
     some_parts,
@@ -148,8 +150,8 @@ DIALOGS: dict[str, Callable[[], ModalScreen[object]]] = {
     "line": lambda: TextDialog("Its new name:", text="Paint"),
     "export": lambda: ExportDialog("Paint", path="paint.md"),
     "help": lambda: HelpScreen(DIALOG_HELP),
-    "diff": lambda: DiffDialog(some_changes(), undo_nothing),
-    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, split=True),
+    "diff": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing, edit_nothing),
+    "diff-split": lambda: DiffDialog(some_changes(), undo_nothing, redo_nothing, edit_nothing, split=True),
 }  # type: ignore[dict-item]
 
 
@@ -300,7 +302,7 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         ),
         "permission-edit": lambda: PermissionDialog(a_permission(detail=diff, argument=text, grant=rules)),
         "permission-parts": lambda: PermissionDialog(a_permission(parts=some_parts(text), more_parts=1)),
-        "question": lambda: QuestionDialog(a_question(text=text, choices=rules)),
+        "question": lambda: QuestionDialog(a_question(text=text, choices=rules, descriptions=rules)),
         "question-several": lambda: QuestionDialog(a_question(text=text, choices=rules, multiple=True)),
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
         "inbox": lambda: InboxDialog(some_items(text), clock=lambda: NOON),
@@ -319,6 +321,8 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "diff": lambda: DiffDialog(
             ChangesPage(items=(a_changed_file(text, diff, hunks=1, by=(text,), undone_by=rules),), complete=True),
             undo_nothing,
+            redo_nothing,
+            edit_nothing,
         ),
     }  # type: ignore[dict-item]
 

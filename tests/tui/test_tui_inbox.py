@@ -11,11 +11,13 @@ from tui_inbox import some_items
 from tui_stage import Stage, picture
 
 from longboat.client import Client
+from longboat.client.inbox import InboxMirror
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
 from longboat.tui.dialogs.inbox import AnswerItem, InboxDialog, OpenItem, SeeAll
 from longboat.tui.dialogs.permission import PermissionDialog
 from longboat.tui.dialogs.question import QuestionDialog
 from longboat.wire.asks import PermissionAnswer
+from longboat.wire.models import Delivery
 from longboat.wire.requests import Submit
 
 WRITE = CallTool("write", {"path": "a.txt", "content": "hello\n"})
@@ -182,3 +184,43 @@ async def test_a_run_of_the_session_on_the_screen_is_seen_and_one_elsewhere_is_n
         await tui.until(lambda: isinstance(tui.app.screen, InboxDialog))
         await tui.pilot.press("m")
         await tui.until(lambda: tui.app.inbox.mirror.unseen == 0)
+
+
+async def test_what_waits_is_known_and_listed_first_however_many_runs_ended_since(tmp_path: Path) -> None:
+    """The app knew only the 50 newest items: an older request was not listed, and one of this workspace counted as
+    another's."""
+    steps = [[WRITE], [QUESTION], *([Say("done")] for _ in range(51))]
+    async with (
+        local_server(tmp_path, ScriptedModel(steps)).serving() as server,
+        Client(socket=server.socket, client_id="other", answers=True) as client,
+    ):
+        here, there = await client.join(server.project), await client.join(make(tmp_path / "elsewhere"))
+        mirror, events = InboxMirror(), client.inbox_events()
+        for workspace, title, waiting in ((here, "Near by", 1), (there, "Far away", 2)):
+            session = await client.create_session(workspace.id, title)
+            await client.submit(workspace.id, Submit(session_id=session.id, prompt="ask"))
+            while mirror.waiting < waiting:
+                mirror.apply(await anext(events))
+        session = await client.create_session(there.id, "Routine")
+        for number in range(51):
+            request = Submit(session_id=session.id, prompt=f"routine {number}", delivery=Delivery.QUEUE)
+            await client.submit(there.id, request)
+        while mirror.unseen < 51:
+            mirror.apply(await anext(events))
+        await events.aclose()
+        async with open_tui(server, size=(140, 30)) as tui:
+            await tui.until(lambda: "? 1 approval needed in another session (ctrl+s)" in tui.screen)
+            await tui.until(lambda: "? 1 answer needed in another workspace (/inbox)" in tui.screen)
+            await tui.say("/inbox")
+            await tui.until(lambda: isinstance(tui.app.screen, InboxDialog) and "elsewhere: Far away" in tui.screen)
+            assert tui.screen.index("Far away") < tui.screen.index("Near by") < tui.screen.index("Routine")
+            await tui.pilot.press("enter")
+            await tui.until(lambda: isinstance(tui.app.screen, QuestionDialog) and tui.app.screen.is_mounted)
+            await tui.pilot.press("2")
+            await tui.until(lambda: tui.app.inbox.mirror.waiting == 1 and "in another workspace" not in tui.screen)
+            await tui.pilot.press("escape")
+
+
+def make(path: Path) -> Path:
+    path.mkdir()
+    return path

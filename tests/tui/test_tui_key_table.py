@@ -238,7 +238,7 @@ async def test_f1_lists_every_key_of_the_table(tmp_path: Path) -> None:
         await tui.pilot.press("f1")
         await tui.until(lambda: isinstance(tui.app.screen, HelpScreen) and "Commands" in tui.screen)
         shown = tui.screen
-        assert all(keys.shown(key.names) in shown for key in keys.KEYS)
+        assert all(keys.format_keys(key.names) in shown for key in keys.KEYS)
         assert all(f"/{command.name}" in shown for command in COMMANDS)
 
 

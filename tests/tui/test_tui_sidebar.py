@@ -10,10 +10,10 @@ from tui_stage import DIFF, drawn
 
 from longboat.client import Client
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, Use
-from longboat.tui.card_diff import diff_lines
 from longboat.tui.panels.details import ChangesPanel, ModelPanel, ServersPanel
 from longboat.tui.panels.todos import TodosPanel
 from longboat.tui.theming import LIGHT
+from longboat.tui.toolcard import diff_lines
 from longboat.wire.events import Change, Event
 from longboat.wire.requests import Approve
 from longboat.wire.workshop import LspEvent, McpEvent

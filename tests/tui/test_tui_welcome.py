@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 import terminal_attacks
+from msgspec import structs
 from tui_driver import LocalServer, TuiDriver, local_server, open_tui
+from tui_sessions import NOON
+from tui_stage import Stage, a_session, picture
 
 import longboat
 from longboat.client import Client
 from longboat.testing import ScriptedModel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.status import StatusBar
-from longboat.tui.welcome import Welcome
-from longboat.wire.models import Session
+from longboat.tui.welcome import Welcome, WelcomeState
+from longboat.wire.models import Outcome, Session
 
 SIZES = ((200, 50), (120, 40), (80, 24), (40, 15))
 
@@ -73,6 +76,20 @@ async def test_tab_and_enter_open_a_recent_session(tmp_path: Path) -> None:
             await tui.until(lambda: tui.app.current.session_id in (first.id, second.id))
             assert not tui.app.welcome.display
             assert tui.app.composer.input.has_focus
+
+
+async def test_recent_sessions_that_failed_are_marked() -> None:
+    ends = (None, Outcome.END_TURN, Outcome.ERROR, Outcome.INTERRUPTED)
+    ended = [structs.replace(a_session(number), last_outcome=outcome) for number, outcome in enumerate(ends)]
+    again = structs.replace(a_session(4, busy=True), last_outcome=Outcome.ERROR)
+    welcome = Welcome(open_session=lambda _: None, put_prompt=lambda _: None, clock=lambda: NOON)
+    app = Stage(welcome)
+    async with app.run_test(size=(80, 30)) as pilot:
+        welcome.fit(30)
+        welcome.show(WelcomeState(sessions=(*ended, again)))
+        await pilot.pause()
+        rows = [line.rsplit(" · ", 1) for line in picture(app).splitlines() if "Session number" in line]
+        assert [row[1].strip() if len(row) > 1 else "" for row in rows] == ["", "", "failed", "interrupted", "working"]
 
 
 async def test_a_suggestion_goes_into_the_prompt_and_is_not_sent(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longboat.wire.plain import plain, plain_line, spelled
+from longboat.wire.plain import mark_hidden, plain, plain_line
 
 
 def test_words_of_every_script_stay_as_they_are() -> None:
@@ -22,7 +22,7 @@ def test_what_would_act_is_shown_as_a_sign() -> None:
 
 def test_lines_stay_and_tabs_become_columns() -> None:
     assert plain("a\tb\r\nc\rd") == "a   b\nc␍d"
-    assert spelled("a\tb\r\n") == "a\tb\n"
+    assert mark_hidden("a\tb\r\n") == "a\tb\n"
     assert plain_line(" a\tb\n\n c ") == "a b c"
 
 

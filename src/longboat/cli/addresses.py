@@ -1,5 +1,8 @@
 """Finds the addresses at which other machines can reach a server that listens on all interfaces. Best effort and fast:
-looks up no names and sends nothing."""
+looks up no names and sends nothing.
+
+Apart from `serve.py`, its only user: that is a command and what it says; this asks the kernel about interfaces.
+"""
 
 import socket
 import struct

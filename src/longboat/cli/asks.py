@@ -72,8 +72,15 @@ def render_ask(ask: Ask, *, whole: bool = False, parts: bool = False) -> Iterato
     if isinstance(ask, Permission):
         yield from _permission(ask, whole=whole, parts=parts)
     else:
-        width = len(str(len(ask.choices)))
-        yield from (f"    {number:>{width}}. {safe(choice)}" for number, choice in enumerate(ask.choices, 1))
+        yield from _choices(ask)
+
+
+def _choices(ask: Question) -> Iterator[str]:
+    width = len(str(len(ask.choices)))
+    for number, choice in enumerate(ask.choices, 1):
+        yield f"    {number:>{width}}. {safe(choice)}"
+        if meaning := one_line(ask.description_of(number - 1)):
+            yield f"    {' ' * width}  {click.style(meaning, dim=True)}"
 
 
 def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:
@@ -81,7 +88,7 @@ def _permission(ask: Permission, *, whole: bool, parts: bool) -> Iterator[str]:
         yield from (f"    {_colored(line)}" for line in _detail(ask, whole=whole))
     yield from (f"    {line}" for line in _reasons(ask))
     if parts:
-        yield from (f"      {_told(part)}" for part in ask.shown_parts)
+        yield from (f"      {_describe_part(part)}" for part in ask.shown_parts)
         yield from [f"      … and {ask.more_parts} more"] if ask.more_parts else []
     if ask.grant:
         yield f"    session, always: will allow {one_line(', '.join(ask.told_rules()))}"
@@ -257,8 +264,8 @@ def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:
     yield f"… {left} more lines" if left > 0 else "… more"
 
 
-def _told(part: CommandPart) -> str:
-    line = one_line(part.told())
+def _describe_part(part: CommandPart) -> str:
+    line = one_line(part.describe())
     return click.style(line, fg="yellow") if part.why else line
 
 

@@ -4,15 +4,15 @@ import os
 
 import click
 
-from longboat.cli.options import wishes_options
+from longboat.cli.options import session_options
 
 
 @click.command(short_help="Open the terminal app on another server.")
 @click.argument("url", required=False)
 @click.option("--token", help="The server's token.  [default: LONGBOAT_TOKEN, or prompt]")
 @click.option("--cwd", metavar="DIR", help="Directory on the server.  [default: choose from those open there]")
-@wishes_options
-def attach(url: str | None, token: str | None, cwd: str | None, **wishes: object) -> None:
+@session_options
+def attach(url: str | None, token: str | None, cwd: str | None, **requested: object) -> None:
     """Open the terminal app on a running server, on this machine or another one, and share its sessions.
 
     \b
@@ -20,17 +20,17 @@ def attach(url: str | None, token: str | None, cwd: str | None, **wishes: object
     longboat attach https://box.example.com
     longboat attach https://box.example.com --cwd /srv/project -s 0198c2f4
     """
-    from longboat.cli.terminal import Wishes, check_terminal, open_here, open_there
+    from longboat.cli.terminal import RequestedOptions, check_terminal, open_here, open_there
 
-    wished = Wishes(**wishes)  # type: ignore[arg-type]  # click has checked them
+    options = RequestedOptions(**requested)  # type: ignore[arg-type]  # click has checked them
     url = url or os.environ.get("LONGBOAT_URL")
     if url is None:
-        open_here(os.path.realpath(cwd or "."), wished)
+        open_here(os.path.realpath(cwd or "."), options)
         return
     check_terminal()
     _check_answers(url)
     token = token or os.environ.get("LONGBOAT_TOKEN") or _known(url) or click.prompt("Token", hide_input=True)
-    open_there(url, _clean(token), cwd, wished)
+    open_there(url, _clean(token), cwd, options)
 
 
 def _clean(token: str) -> str:

@@ -78,7 +78,7 @@ class _Incoming(io.RawIOBase):
         return count
 
 
-class _Listened:
+class _BoundedSocket:
     """The part of a socket's interface that `http.client` uses."""
 
     def __init__(self, incoming: _Incoming) -> None:
@@ -88,6 +88,6 @@ class _Listened:
         return io.BufferedReader(self._incoming)
 
 
-def listened(wire: socket.socket, reception: BoundedReading) -> socket.socket:
+def limit_reading(wire: socket.socket, reception: BoundedReading) -> socket.socket:
     """The socket, for `http.client` to read from within the limits."""
-    return cast(socket.socket, _Listened(_Incoming(wire, reception)))
+    return cast(socket.socket, _BoundedSocket(_Incoming(wire, reception)))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
-from longboat.cli.bounded_reading import GREETING, LARGEST, BoundedReading, listened
+from longboat.cli.bounded_reading import GREETING, LARGEST, BoundedReading, limit_reading
 from longboat.client import calls
 from longboat.client.address import Address, find
 from longboat.client.answers import untrusted
@@ -93,7 +93,7 @@ class Connection:
     def _heard(self, wire: socket.socket, call: Call[T]) -> tuple[int, bytes]:
         most = GREETING if call.answer in (Health, Version) else LARGEST
         reception = BoundedReading(str(self.address), timeout_s=call.timeout_s, most=most)
-        with http.client.HTTPResponse(listened(wire, reception), method=call.method) as response:
+        with http.client.HTTPResponse(limit_reading(wire, reception), method=call.method) as response:
             response.begin()
             return response.status, response.read()
 

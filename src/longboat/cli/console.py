@@ -10,7 +10,7 @@ from itertools import accumulate
 import click
 import msgspec
 
-from longboat.wire.plain import spelled
+from longboat.wire.plain import mark_hidden
 
 LEAST_FIRST = 14
 LEAST_LAST = 16
@@ -19,7 +19,7 @@ LEAST_LAST = 16
 
 def safe(text: str) -> str:
     """Untrusted text without terminal control characters. Tabs stay: they align from where the text is printed."""
-    return spelled(text)
+    return mark_hidden(text)
 
 
 def terminal_line(text: str, width: int) -> str:

@@ -198,6 +198,8 @@ def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
     if isinstance(box, str):
         verdict = Verdict.WRONG if mode is SandboxMode.REQUIRED else Verdict.NOTE
         yield Finding(verdict, "sandbox", f'"{mode}"; not available: {box}')
+    elif mode is SandboxMode.OFF:
+        yield Finding(Verdict.NOTE, "sandbox", f'"off"; available: {box}. To use it, set sandbox to "auto".')
     else:
         lack = f" ({box.lack})" if box.lack else ""
         yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; available: {box}{lack}')

@@ -2,14 +2,14 @@
 id, in whichever workspace it is."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
 from longboat.cli.options import format_option
-from longboat.wire.inbox import InboxItem, InboxKind
+from longboat.wire.inbox import InboxItem, InboxKind, InboxPage
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
@@ -34,7 +34,8 @@ def inbox(watch: bool, limit: int, style: str) -> None:
     """List pending permission requests and questions, and runs that finished or failed in the last seven days, in all
     workspaces on this server, newest first.
 
-    "•" marks what you have not seen yet. The text format marks what it lists as seen; json does not. A run that you
+    "•" marks what you have not seen yet. The last line counts the whole inbox: what waits for an answer, and the runs
+    that ended unseen. The text format marks what it lists as seen; json does not. A run that you
     followed to its end in your terminal is marked as seen, too.
 
     \b
@@ -54,7 +55,8 @@ def inbox(watch: bool, limit: int, style: str) -> None:
     if watch:
         asyncio.run(_watch(name, limit, style))
         return
-    found = list(islice(_items(connection, name), limit + 1))
+    counts: list[InboxPage] = []
+    found = list(islice(_items(connection, name, counts.append), limit + 1))
     shown = found[:limit]
     if style == "json":
         for item in shown:
@@ -64,6 +66,7 @@ def inbox(watch: bool, limit: int, style: str) -> None:
         click.echo("Nothing new: no pending requests, and no runs ended in the last seven days.")
         return
     table(HEAD, [row_of(item) for item in shown])
+    click.echo(f"{counts[0].waiting} waiting, {counts[0].unseen} new")
     if len(found) > limit:
         notice(f"More items: longboat inbox --limit {min(limit * 5, MOST)}")
     unseen = tuple(item.id for item in shown if not item.seen)
@@ -77,7 +80,6 @@ async def _watch(name: str, limit: int, style: str) -> None:
     from longboat.cli.run_asks import can_ask
     from longboat.client import Client
     from longboat.client.inbox import InboxMirror
-    from longboat.wire.inbox import InboxPage
 
     known: set[str] = set()
     mirror = InboxMirror()
@@ -129,8 +131,12 @@ def _ask_ids(item: InboxItem) -> Sequence[str]:
     return [ask.id for ask in (item.permission, item.question) if ask is not None]
 
 
-def _items(connection: "Connection", name: str) -> Iterator[InboxItem]:
+def _items(
+    connection: "Connection", name: str, tell: Callable[[InboxPage], None] = lambda page: None
+) -> Iterator[InboxItem]:
+    """All items, newest first; `tell` gets each page before its items."""
     from longboat.client import calls
 
-    pages = connection.pages(lambda before: calls.inbox(name, limit=PAGE, before=before))
-    return (item for page in pages for item in page.items)
+    for page in connection.pages(lambda before: calls.inbox(name, limit=PAGE, before=before)):
+        tell(page)
+        yield from page.items

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longboat.cli.options import cwd_option, wishes_options
+from longboat.cli.options import cwd_option, session_options
 from longboat.errors import LongboatError
 
 if TYPE_CHECKING:
@@ -169,10 +169,10 @@ def show_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=show_version, help="Show the version."
 )
-@wishes_options
+@session_options
 @cwd_option
 @click.pass_context
-def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
+def cli(ctx: click.Context, /, cwd: str, **requested: object) -> None:
     """A coding agent that people and programs can share. Without a command, opens the terminal app.
 
     Starts a server in the background if none is running.
@@ -197,10 +197,10 @@ def cli(ctx: click.Context, /, cwd: str, **wishes: object) -> None:
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             click.echo(ctx.get_help())
             ctx.exit(2)
-        from longboat.cli.terminal import Wishes, open_here
+        from longboat.cli.terminal import RequestedOptions, open_here
 
-        open_here(cwd, Wishes(**wishes))  # type: ignore[arg-type]  # click has checked them
-    elif given := [name for name in (*wishes, "cwd") if _was_given(ctx, name)]:
+        open_here(cwd, RequestedOptions(**requested))  # type: ignore[arg-type]  # click has checked them
+    elif given := [name for name in (*requested, "cwd") if _was_given(ctx, name)]:
         raise click.UsageError(f"Put --{given[0]} after the command: longboat {ctx.invoked_subcommand} …", ctx)
 
 
@@ -223,11 +223,11 @@ def _ended_by(error: OSError) -> int:
     forget_stdout()
     if isinstance(error, BrokenPipeError):
         return READER_GONE
-    Failure(_told(error)).show()
+    Failure(_describe_error(error)).show()
     return 1
 
 
-def _told(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     reason = error.strerror or str(error) or type(error).__name__
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {reason}"

@@ -58,8 +58,8 @@ def hand_down(ctx: click.Context) -> None:
     ctx.default_map = {name: dict(ctx.params) for name in ctx.command.commands}
 
 
-def wishes_options(command: Command) -> Command:
-    """The session options of the terminal app; their names match the fields of `terminal.Wishes`."""
+def session_options(command: Command) -> Command:
+    """The session options of the terminal app; their names match the fields of `terminal.RequestedOptions`."""
     options = (
         click.option("-s", "--session", metavar="ID", help="Open this session."),
         click.option("-c", "--continue", "last", is_flag=True, help="Open the last session used in this directory."),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longboat.wire.models import Attachment
 
 TOLD_AFTER_S = 1.0
-PATIENCE_S = 3.0
+STDIN_TIMEOUT_S = 3.0
 """How long to wait for a silent pipe: programs that start us often leave one open and unused."""
 _NO_TEXT = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 MAX_ATTACHED = 10_000_000
@@ -123,11 +123,11 @@ def _piped() -> str:
 
 
 def _begins(source: int) -> bool:
-    """Whether data or the end of the pipe arrives within PATIENCE_S."""
+    """Whether data or the end of the pipe arrives within STDIN_TIMEOUT_S."""
     if _comes(source, TOLD_AFTER_S):
         return True
     click.echo("Waiting for standard input… (redirect from /dev/null if there is none)", err=True)
-    if _comes(source, PATIENCE_S - TOLD_AFTER_S):
+    if _comes(source, STDIN_TIMEOUT_S - TOLD_AFTER_S):
         return True
     click.echo('No standard input: continuing without it. (To wait for it, end the prompt with "-".)', err=True)
     return False
@@ -137,7 +137,7 @@ def _to_its_end(source: int) -> str:
     """Read to the end once the writer has started: half a text is worse than none."""
     read, told = bytearray(), False
     while True:
-        if not told and not _comes(source, PATIENCE_S):
+        if not told and not _comes(source, STDIN_TIMEOUT_S):
             click.echo("Reading standard input until it ends…", err=True)
             told = True
         if not (piece := os.read(source, 65536)):

@@ -25,7 +25,7 @@ def sessions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[C
         page = connection.send(calls.sessions(workspace_id, limit=OFFERED, archived=Archived.INCLUDED))
         return ((each.id, each.title) for each in page.items)
 
-    return _offered(ctx, incomplete, find)
+    return _complete_names(ctx, incomplete, find)
 
 
 def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
@@ -35,7 +35,7 @@ def runs(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[Compl
         page = connection.send(calls.runs(workspace_id, limit=OFFERED))
         return ((each.run_id, each.prompt) for each in page.items)
 
-    return _offered(ctx, incomplete, find)
+    return _complete_names(ctx, incomplete, find)
 
 
 def permissions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
@@ -44,7 +44,7 @@ def permissions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "lis
     def find(connection: "Connection", workspace_id: str) -> Named:
         return ((each.id, each.title) for each in connection.send(calls.permissions(workspace_id)).items)
 
-    return _offered(ctx, incomplete, find)
+    return _complete_names(ctx, incomplete, find)
 
 
 def questions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
@@ -53,7 +53,7 @@ def questions(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[
     def find(connection: "Connection", workspace_id: str) -> Named:
         return ((each.id, each.text) for each in connection.send(calls.questions(workspace_id)).items)
 
-    return _offered(ctx, incomplete, find)
+    return _complete_names(ctx, incomplete, find)
 
 
 def models(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[CompletionItem]":
@@ -68,7 +68,9 @@ def models(ctx: click.Context, _: click.Parameter, incomplete: str) -> "list[Com
     return _items(((model, "") for each in overview.providers for model in each.models), incomplete)
 
 
-def _offered(ctx: click.Context, incomplete: str, find: "Callable[[Connection, str], Named]") -> "list[CompletionItem]":
+def _complete_names(
+    ctx: click.Context, incomplete: str, find: "Callable[[Connection, str], Named]"
+) -> "list[CompletionItem]":
     from longboat.cli.connection import Connection
     from longboat.errors import LongboatError
 

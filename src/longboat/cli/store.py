@@ -67,7 +67,7 @@ def back_up_store(ctx: click.Context, file: Path, force: bool, style: str, data_
     if style == "json":
         json_line(report)
     else:
-        click.echo(f"Backed up {_told(report)} from {safe(str(source))} to {safe(str(file))}.")
+        click.echo(f"Backed up {_describe_report(report)} from {safe(str(source))} to {safe(str(file))}.")
         notice(BESIDE)
         warn(report, "The backup was made, but")
     ctx.exit(1 if report.problems else 0)
@@ -109,7 +109,7 @@ def restore_store(ctx: click.Context, file: Path, style: str, data_dir: str | No
 
 
 def _show_restored(done: "Restored") -> None:
-    click.echo(f"Restored {_told(done.report)} to {safe(done.report.file)}.")
+    click.echo(f"Restored {_describe_report(done.report)} to {safe(done.report.file)}.")
     if done.kept is not None:
         click.echo(f"The previous database is now {safe(done.kept)}: delete it when you no longer need it.")
     if unfinished := done.report.counts.get("unfinished_runs"):
@@ -187,7 +187,7 @@ def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str
 def show_report(report: "Report") -> None:
     from longboat.store.sqlite.check import newest_schema
 
-    click.echo(f"{safe(report.file)}: {_told(report)}")
+    click.echo(f"{safe(report.file)}: {_describe_report(report)}")
     for problem in report.problems[:SHOWN]:
         click.echo(f"{click.style('error', fg='red')}  {problem.kind:<9}  {safe(problem.detail)}")
     if (hidden := len(report.problems) - SHOWN) > 0:
@@ -219,7 +219,7 @@ def warn(report: "Report", what: str) -> None:
         click.secho(f"{what} it could not be checked in time.", err=True, fg="red")
 
 
-def _told(report: "Report") -> str:
+def _describe_report(report: "Report") -> str:
     """The counts and the size, on one line."""
     held = [
         f"{report.counts[name]:,} {name[:-1] if report.counts[name] == 1 else name}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class RequestedOptions:
     """The session options given on the command line."""
 
     session: str | None = None
@@ -31,17 +31,17 @@ class Wishes:
     yolo: bool = False
 
 
-def open_here(cwd: str, wishes: Wishes) -> None:
+def open_here(cwd: str, requested: RequestedOptions) -> None:
     """Open the app on the user's own server, starting it if necessary."""
     from longboat.cli.background import ensure_server
     from longboat.cli.shell_env import env_for
 
     check_terminal()
     connection = ensure_server(cwd)
-    _open({}, cwd, _session(connection, cwd, wishes), wishes, env_for(connection.address, None))
+    _open({}, cwd, _session(connection, cwd, requested), requested, env_for(connection.address, None))
 
 
-def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) -> None:
+def open_there(url: str, token: str | None, path: str | None, requested: RequestedOptions) -> None:
     """Open the app on a server at an address. Its errors are printed before the app takes over the screen."""
     from longboat.cli.connection import Connection
     from longboat.client import calls
@@ -51,7 +51,7 @@ def open_there(url: str, token: str | None, path: str | None, wishes: Wishes) ->
     connection = Connection(find(url=url, token=token))
     known = connection.send(calls.workspaces()).items
     path = path or _chosen(known)
-    _open({"url": url, "token": token}, path, _session(connection, path, wishes), wishes, None)
+    _open({"url": url, "token": token}, path, _session(connection, path, requested), requested, None)
 
 
 def check_terminal() -> None:
@@ -59,37 +59,37 @@ def check_terminal() -> None:
         raise Failure("The terminal app needs a terminal.", 'Without one, use longboat run "…" or longboat watch RUN.')
 
 
-def _session(connection: "Connection", path: str, wishes: Wishes) -> str | None:
+def _session(connection: "Connection", path: str, requested: RequestedOptions) -> str | None:
     """The id of the session to open; None for a new one."""
     from longboat.cli.connection import last_session
     from longboat.cli.ids import session_meant
 
-    if wishes.session is not None:
-        return session_meant(connection, connection.join(path).id, wishes.session).id
-    return last_session(connection, connection.join(path).id) if wishes.last else None
+    if requested.session is not None:
+        return session_meant(connection, connection.join(path).id, requested.session).id
+    return last_session(connection, connection.join(path).id) if requested.last else None
 
 
 def _open(
     address: Mapping[str, str | None],
     path: str,
     session_id: str | None,
-    wishes: Wishes,
+    requested: RequestedOptions,
     environ: Mapping[str, str] | None,
 ) -> None:
     import asyncio
 
-    code, said = asyncio.run(_shown(address, path, session_id, wishes, environ))
+    code, said = asyncio.run(_run_app(address, path, session_id, requested, environ))
     if said:
         click.echo(said, err=bool(code))
     if code:
         sys.exit(code)
 
 
-async def _shown(
+async def _run_app(
     address: Mapping[str, str | None],
     path: str,
     session_id: str | None,
-    wishes: Wishes,
+    requested: RequestedOptions,
     environ: Mapping[str, str] | None,
 ) -> tuple[int, str]:
     from longboat.client import Client
@@ -105,10 +105,10 @@ async def _shown(
             client,
             path,
             session_id=session_id,
-            resume=wishes.last,
-            model=wishes.model,
-            effort=wishes.effort,
-            approve=Approve.ALL if wishes.yolo else Approve.ASK,
+            resume=requested.last,
+            model=requested.model,
+            effort=requested.effort,
+            approve=Approve.ALL if requested.yolo else Approve.ASK,
             env=environ,
             come_back=come_back,
         )

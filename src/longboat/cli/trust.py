@@ -52,9 +52,9 @@ def _trust(directory: Path, *, yes: bool) -> None:
 
     found = _review(directory)
     if not found.file.exists():
-        raise Failure(f"There is no {_shown(found.file)}.", "Give the directory: longboat trust DIR")
+        raise Failure(f"There is no {_display_path(found.file)}.", "Give the directory: longboat trust DIR")
     if found.standing is Standing.HARMLESS:
-        click.echo(f"{_shown(found.file)} asks for nothing that needs trust.")
+        click.echo(f"{_display_path(found.file)} asks for nothing that needs trust.")
         return
     _print(found)
     if found.standing is Standing.TRUSTED:
@@ -69,19 +69,19 @@ def _trust(directory: Path, *, yes: bool) -> None:
 
 
 def _print(found: "Review") -> None:
-    from longboat.config.source import spelled
+    from longboat.config.source import format_path
     from longboat.config.trust import Standing
 
     changed = " has changed since you trusted it. It" if found.standing is Standing.CHANGED else ""
-    click.echo(f"{_shown(found.file)}{changed} asks for:\n")
+    click.echo(f"{_display_path(found.file)}{changed} asks for:\n")
     for demand in found.demands:
         # Escaped, and never shortened: a person must see exactly what they are asked to trust.
-        value = json.dumps(masked(demand))
-        click.echo(f"  {click.style(spelled(demand.path), bold=True)}: {value}\n      {demand.why}")
+        value = json.dumps(mask_keys(demand))
+        click.echo(f"  {click.style(format_path(demand.path), bold=True)}: {value}\n      {demand.why}")
     click.echo()
 
 
-def masked(demand: "Demand") -> Any:
+def mask_keys(demand: "Demand") -> Any:
     """The value without literal keys. References stay, because they show which variables would be sent.
 
     Only keys of providers are masked: the values of a command decide what it does. And only headers that are keys by
@@ -123,7 +123,7 @@ def _list() -> None:
 
     directories = sorted(recorded(_record_file()))
     if directories:
-        table(("STATE", "DIRECTORY"), [(state(directory), _shown(directory)) for directory in directories])
+        table(("STATE", "DIRECTORY"), [(state(directory), _display_path(directory)) for directory in directories])
     else:
         click.echo("No directories are trusted.")
 
@@ -132,7 +132,7 @@ def _forget(directory: Path) -> None:
     from longboat.config.trust import forget
 
     known = forget(_record_file(), directory)
-    click.echo(f"{_shown(directory)} {'is no longer trusted' if known else 'was not trusted'}.")
+    click.echo(f"{_display_path(directory)} {'is no longer trusted' if known else 'was not trusted'}.")
 
 
 def _review(directory: Path) -> "Review":
@@ -148,7 +148,7 @@ def _record_file() -> Path:
     return trusted_file(user_config_file(os.environ, Path.home()))
 
 
-def _shown(path: Path | str) -> str:
+def _display_path(path: Path | str) -> str:
     from longboat.cli.console import safe
 
     return safe(click.format_filename(path))

@@ -77,7 +77,7 @@ async def _submit_and_wait(workspace_id: str, submit: Submit, stage: Stage, give
         )
         try:
             async with interrupt.deadline:
-                complete = await _shown(events, run_id, stage, interrupt.accepted)
+                complete = await _show_events(events, run_id, stage, interrupt.accepted)
         except TimeoutError:
             stage.say(interrupt.unheeded)
         finally:
@@ -104,7 +104,7 @@ async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: f
         if can_ask():
             stage.answering = Person(client, workspace_id, stage.display)
         events = client.watch(workspace_id, run_id, sub_agents=stage.sub_agents, give_up_after_s=give_up_after_s)
-        complete = await _shown(events, run_id, stage, accepted)
+        complete = await _show_events(events, run_id, stage, accepted)
         await _mark_seen(client, complete)
     return _exit_code(complete, stage)
 
@@ -121,7 +121,7 @@ async def _mark_seen(client: Client, complete: RunComplete | None) -> None:
             await client.mark_seen(*ended)
 
 
-async def _shown(
+async def _show_events(
     events: AsyncGenerator[Event, None], run_id: str, stage: Stage, accepted: asyncio.Event
 ) -> RunComplete | None:
     """Show all events of the run. `accepted` is set by the first."""

@@ -34,7 +34,7 @@ Lost = tuple[type[LongboatError], ...]
 AWAY: Lost = (ServerUnreachable, WorkspaceClosing)
 
 
-def asked(make: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], Coroutine[Any, Any, T]]:
+def request_method(make: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], Coroutine[Any, Any, T]]:
     """Make a method that sends one request."""
 
     async def ask(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -43,7 +43,7 @@ def asked(make: Callable[P, Call[T]]) -> Callable[Concatenate["Client", P], Coro
     return documented(ask, make, leaving_out=0)
 
 
-def asked_by_name(
+def named_request_method(
     make: Callable[Concatenate[str, P], Call[T]],
 ) -> Callable[Concatenate["Client", P], Coroutine[Any, Any, T]]:
     """Make a method that sends one request with this client's name."""
@@ -54,7 +54,7 @@ def asked_by_name(
     return documented(ask, make, leaving_out=1)
 
 
-def played(make: Callable[P, Play]) -> Callable[Concatenate["Client", P], AsyncGenerator[Event, None]]:
+def script_method(make: Callable[P, Play]) -> Callable[Concatenate["Client", P], AsyncGenerator[Event, None]]:
     """Make a method that plays a script and yields its events."""
 
     def play(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Event, None]:
@@ -63,7 +63,7 @@ def played(make: Callable[P, Play]) -> Callable[Concatenate["Client", P], AsyncG
     return documented(play, make, leaving_out=0)
 
 
-def played_by_name(
+def named_script_method(
     make: Callable[Concatenate[str, P], Play],
 ) -> Callable[Concatenate["Client", P], AsyncGenerator[Event, None]]:
     """Make a method that plays a script with this client's name and yields its events."""
@@ -124,8 +124,8 @@ class Client:
 
     # -- watching
 
-    run = played_by_name(methods.run)
-    watch = played(methods.watch)
+    run = named_script_method(methods.run)
+    watch = script_method(methods.watch)
 
     def events(
         self,
@@ -248,81 +248,81 @@ class Client:
 
     # -- one request each: `calls` and `methods` have the docstrings
 
-    health = asked(calls.health)
-    version = asked(calls.version)
-    shutdown = asked(calls.shutdown)
-    open_web = asked(calls.open_web)
-    providers = asked(calls.providers)
-    check_provider = asked(calls.check_provider)
-    connect_provider = asked(calls.connect_provider)
-    forget_provider = asked(calls.forget_provider)
+    health = request_method(calls.health)
+    version = request_method(calls.version)
+    shutdown = request_method(calls.shutdown)
+    open_web = request_method(calls.open_web)
+    providers = request_method(calls.providers)
+    check_provider = request_method(calls.check_provider)
+    connect_provider = request_method(calls.connect_provider)
+    forget_provider = request_method(calls.forget_provider)
 
-    workspaces = asked(calls.workspaces)
-    join = asked_by_name(methods.join)
-    workspace = asked(calls.workspace)
-    release = asked_by_name(methods.release)
-    drop_client = asked(calls.drop_client)
-    agent = asked(calls.agent)
-    offered_models = asked(calls.offered_models)
+    workspaces = request_method(calls.workspaces)
+    join = named_request_method(methods.join)
+    workspace = request_method(calls.workspace)
+    release = named_request_method(methods.release)
+    drop_client = request_method(calls.drop_client)
+    agent = request_method(calls.agent)
+    offered_models = request_method(calls.offered_models)
 
-    create_session = asked(calls.create_session)
-    sessions = asked(calls.sessions)
-    session = asked(calls.session)
-    rename_session = asked(calls.rename_session)
-    mark_session = asked(calls.mark_session)
-    search_sessions = asked(calls.search_sessions)
-    delete_session = asked(calls.delete_session)
-    messages = asked(calls.messages)
-    todos = asked(calls.todos)
-    session_status = asked(calls.session_status)
-    queued = asked(calls.queued)
-    clear_queue = asked_by_name(methods.clear_queue)
-    cancel_session = asked_by_name(methods.cancel_session)
-    fork_session = asked(calls.fork_session)
-    summarize_session = asked_by_name(methods.summarize_session)
-    export_session = asked(calls.export_session)
-    export_text = asked(calls.export_text)
-    import_session = asked(methods.import_session)
-    undo = asked(calls.undo)
-    redo = asked(calls.redo)
-    revert = asked_by_name(methods.revert)
-    redo_revert = asked_by_name(methods.redo_revert)
+    create_session = request_method(calls.create_session)
+    sessions = request_method(calls.sessions)
+    session = request_method(calls.session)
+    rename_session = request_method(calls.rename_session)
+    mark_session = request_method(calls.mark_session)
+    search_sessions = request_method(calls.search_sessions)
+    delete_session = request_method(calls.delete_session)
+    messages = request_method(calls.messages)
+    todos = request_method(calls.todos)
+    session_status = request_method(calls.session_status)
+    queued = request_method(calls.queued)
+    clear_queue = named_request_method(methods.clear_queue)
+    cancel_session = named_request_method(methods.cancel_session)
+    fork_session = request_method(calls.fork_session)
+    summarize_session = named_request_method(methods.summarize_session)
+    export_session = request_method(calls.export_session)
+    export_text = request_method(calls.export_text)
+    import_session = request_method(methods.import_session)
+    undo = request_method(calls.undo)
+    redo = request_method(calls.redo)
+    revert = named_request_method(methods.revert)
+    redo_revert = named_request_method(methods.redo_revert)
 
-    submit = asked_by_name(methods.submit)
-    shell = asked_by_name(methods.shell)
-    runs = asked(calls.runs)
-    get_run = asked(calls.get_run)
-    edit_run = asked(methods.edit_run)
+    submit = named_request_method(methods.submit)
+    shell = named_request_method(methods.shell)
+    runs = request_method(calls.runs)
+    get_run = request_method(calls.get_run)
+    edit_run = request_method(methods.edit_run)
 
-    permissions = asked(calls.permissions)
-    answer_permission = asked_by_name(methods.answer_permission)
-    questions = asked(calls.questions)
-    answer_question = asked_by_name(methods.answer_question)
+    permissions = request_method(calls.permissions)
+    answer_permission = named_request_method(methods.answer_permission)
+    questions = request_method(calls.questions)
+    answer_question = named_request_method(methods.answer_question)
 
-    inbox = asked_by_name(methods.inbox)
-    mark_seen = asked_by_name(methods.mark_seen)
-    push_info = asked(calls.push_info)
-    subscribe_push = asked_by_name(methods.subscribe_push)
-    unsubscribe_push = asked(calls.unsubscribe_push)
+    inbox = named_request_method(methods.inbox)
+    mark_seen = named_request_method(methods.mark_seen)
+    push_info = request_method(calls.push_info)
+    subscribe_push = named_request_method(methods.subscribe_push)
+    unsubscribe_push = request_method(calls.unsubscribe_push)
 
-    jobs = asked(calls.jobs)
-    job = asked(calls.job)
-    kill_job = asked_by_name(methods.kill_job)
-    mcp = asked(calls.mcp)
-    mcp_login = asked(calls.mcp_login)
-    lsp = asked(calls.lsp)
-    skills = asked(calls.skills)
-    files = asked(calls.files)
-    search = asked(calls.search)
-    diff = asked(calls.diff)
-    session_timeline = asked(calls.session_timeline)
-    model_requests = asked(calls.model_requests)
-    model_request = asked(calls.model_request)
-    changes = asked(calls.changes)
-    file_text = asked(calls.file_text)
-    welcome = asked(calls.welcome)
-    session_usage = asked(calls.session_usage)
-    stats = asked(calls.stats)
+    jobs = request_method(calls.jobs)
+    job = request_method(calls.job)
+    kill_job = named_request_method(methods.kill_job)
+    mcp = request_method(calls.mcp)
+    mcp_login = request_method(calls.mcp_login)
+    lsp = request_method(calls.lsp)
+    skills = request_method(calls.skills)
+    files = request_method(calls.files)
+    search = request_method(calls.search)
+    diff = request_method(calls.diff)
+    session_timeline = request_method(calls.session_timeline)
+    model_requests = request_method(calls.model_requests)
+    model_request = request_method(calls.model_request)
+    changes = request_method(calls.changes)
+    file_text = request_method(calls.file_text)
+    welcome = request_method(calls.welcome)
+    session_usage = request_method(calls.session_usage)
+    stats = request_method(calls.stats)
 
     async def cancel_run(self, workspace_id: str, run_id: str, *, give_up_after_s: float = 0) -> models.Run:
         """Cancel one run in any state. Raises TooLate if the run was folded and already sent to the model. While the

@@ -103,7 +103,7 @@ def _makers(workspace_id: str, own: "_Own", session_id: str, call_ids: set[str])
         for message in page.items:
             made = {part.id for part in message.parts if isinstance(part, ToolCallPart)}
             if own.has_part_in(message.run_id) and made & call_ids:
-                yield own.told("message", message)
+                yield own.make_event("message", message)
         after = page.next
         if after is None:
             return
@@ -199,7 +199,7 @@ class _Own:
         """Yield what the snapshot knows about the run as events. A whole message replaces the reader's copy."""
         for name, payloads in (("run", snapshot.runs), ("message", snapshot.messages)):
             for payload in payloads:
-                event = self.told(name, payload)
+                event = self.make_event(name, payload)
                 if self.belongs(event):
                     yield event
         asks: tuple[Permission | Question, ...] = (*snapshot.permissions, *snapshot.questions)
@@ -209,7 +209,7 @@ class _Own:
             if self.belongs(event):
                 yield event
 
-    def told(self, name: str, payload: Run | Message) -> Event:
+    def make_event(self, name: str, payload: Run | Message) -> Event:
         """Make the event for something that was read."""
         parent = self.session_id if self.has_sent(payload.run_id) else None
         return Event(name, Change.UPDATED, payload, parent_session_id=parent)

@@ -47,6 +47,11 @@ class InboxMirror:
         """Newest first."""
         return sorted(self._items.values(), key=_place, reverse=True)
 
+    @property
+    def lacks_waiting(self) -> bool:
+        """Whether items that wait for an answer are on pages that are not loaded yet: read `next` and `take` it."""
+        return self.next is not None and sum(item.kind.waits for item in self._items.values()) < self.waiting
+
     def apply(self, event: InboxEvent) -> tuple[InboxItem, ...]:
         """Take an event of the stream; returns the items that are new since the first one."""
         self.waiting, self.unseen = event.waiting, event.unseen

@@ -11,7 +11,7 @@ from typing import Any
 
 from longboat.config.jsonc import Path
 from longboat.config.keys import PROVIDER_KEYS
-from longboat.config.references import referred
+from longboat.config.references import parse_reference
 
 HARMLESS = frozenset({"$schema", "models", "titles", "retry", "on_restart"})
 """Sections that any project may set, except for a model that is named by its file. Every other section needs trust, so
@@ -96,7 +96,7 @@ def _local_paths(theirs: dict[str, Any], mine: dict[str, Any]) -> Iterator[Deman
 def _is_its_own_key(theirs: dict[str, Any], mine: dict[str, Any]) -> bool:
     """Whether a known provider's usual variable goes to that provider's usual address, as teams commit it."""
     section = mine | theirs
-    name = referred(section["api_key"] or "")
+    name = parse_reference(section["api_key"] or "")
     return name in PROVIDER_KEYS.get(section["type"], ()) and section.get("base_url") is None
 
 

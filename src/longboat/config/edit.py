@@ -48,19 +48,19 @@ def _edited(text: str, path: tuple[str, ...], value: Any) -> str | None:
     known = next(path[:length] for length in range(len(path), -1, -1) if path[:length] in where)
     start, end = where[known]
     if known == path:
-        return f"{text[:start]}{_spelled(value)}{text[end:]}"
+        return f"{text[:start]}{_encode(value)}{text[end:]}"
     if text[start] != "{":
         return None
     first, *inner = path[len(known) :]
     for key in reversed(inner):
         value = {key: value}
-    item = f"\n{'  ' * (len(known) + 1)}{_spelled(first)}: {_spelled(value)}"
+    item = f"\n{'  ' * (len(known) + 1)}{_encode(first)}: {_encode(value)}"
     followed = any(other[: len(known)] == known and len(other) > len(known) for other in where)
     closed = f"\n{'  ' * len(known)}" if text[start:end] == "{}" else ""
     return f"{text[: start + 1]}{item}{',' if followed else ''}{closed}{text[start + 1 :]}"
 
 
-def _spelled(value: Any) -> str:
+def _encode(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from longboat.config.demands import Demand, demands
 from longboat.config.settings import Config
-from longboat.config.source import Source, place, read, spelled
+from longboat.config.source import Source, format_path, locate, read
 from longboat.config.trust import Standing, standing, trusted_file
 from longboat.errors import ConfigInvalid, ProjectNotTrusted
 
@@ -88,18 +88,18 @@ def _refusal(found: Review, user: Source, project: Source) -> ProjectNotTrusted:
     first, *others = found.demands
     since = "has changed since you trusted it" if found.standing is Standing.CHANGED else "is not trusted"
     message = (
-        f"{place((project,), first.path)}: {first.why}, and this file {since}. Run `longboat trust "
+        f"{locate((project,), first.path)}: {first.why}, and this file {since}. Run `longboat trust "
         f"{shlex.quote(str(project.file.parent))}` to review it and decide, or move the setting to {user.file}."
     )
     if others:
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        message += f" The same applies to {', '.join(spelled(each.path) for each in others[:_NAMED])}{more}."
+        message += f" The same applies to {', '.join(format_path(each.path) for each in others[:_NAMED])}{more}."
     return ProjectNotTrusted(message)
 
 
 def _overlaid(user: Source, project: Source) -> Config:
     if "server" in project.value:
-        where = place((project,), ("server",))
+        where = locate((project,), ("server",))
         raise ConfigInvalid(f"{where}: this section is only allowed in your own file; move it to {user.file}")
     return _checked(_merge(_without_stray_keys(user.value, project.value), project.value), (project, user))
 
@@ -147,4 +147,4 @@ def _checked(value: dict[str, Any], sources: tuple[Source, ...]) -> Config:
         from longboat.config.problem import explain
 
         path, message = explain(error, value)
-        raise ConfigInvalid(f"{place(sources, path)}: {message}") from None
+        raise ConfigInvalid(f"{locate(sources, path)}: {message}") from None

@@ -31,7 +31,7 @@ def expand(value: str, environ: Mapping[str, str]) -> str:
     return REFERENCE.sub(replacement, value)
 
 
-def referred(value: str) -> str | None:
+def parse_reference(value: str) -> str | None:
     """The variable's name if the value is exactly one reference."""
     match = REFERENCE.fullmatch(value)
     return (match["braced"] or match["bare"]) if match else None

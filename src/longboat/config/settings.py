@@ -54,7 +54,7 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     """Whether the reasoning effort can be set."""
     first_token_s: Seconds | None = None
     """How many seconds the answer may take to begin. Default: 600 for servers on this machine or in a private network,
-    otherwise 120."""
+    300 for Anthropic, OpenAI, Google and Mistral, otherwise 120."""
     send_reasoning: Literal["turn", "always", "never"] | None = None
     """Which reasoning goes back to the server: what it sent since the last prompt (`turn`), all of it, or none.
     Default: `turn`; if a server refuses this, Longboat asks once more in another way."""
@@ -140,7 +140,7 @@ class LimitsSection(_Section, frozen=True, kw_only=True):
     steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 40
     """Model requests."""
     failures: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 8
-    """Model requests in a row whose tool calls all failed."""
+    """Model requests in a row whose tool calls all failed; a command that ran and failed does not count."""
     minutes: Annotated[float, msgspec.Meta(ge=0, le=10_080)] = 30.0
     """Working time; waiting for people's answers does not count."""
     approved_steps: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 200

@@ -63,17 +63,17 @@ def _without_waiting(file: str, flags: int) -> int:
     return os.open(file, flags | os.O_NONBLOCK)
 
 
-def place(sources: tuple[Source, ...], path: jsonc.Path) -> str:
+def locate(sources: tuple[Source, ...], path: jsonc.Path) -> str:
     """File, line and key of a value, in the first source that has the key."""
     places = [(source.file, jsonc.lines(source.text)) for source in sources if source.value]
     owner = path
     while owner and not any(owner in lines for _, lines in places):
         owner = owner[:-1]  # a key that is missing has no line, but its owner has
     file, line = next(((file, lines[owner]) for file, lines in places if owner in lines), (sources[-1].file, 1))
-    return f"{file}:{line}: {spelled(path)}"
+    return f"{file}:{line}: {format_path(path)}"
 
 
-def spelled(path: jsonc.Path) -> str:
+def format_path(path: jsonc.Path) -> str:
     """The path as a person writes it. Control characters are escaped: a stranger's key may contain terminal codes."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
     return text if text.isprintable() else json.dumps(text)[1:-1]

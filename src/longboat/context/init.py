@@ -1,16 +1,18 @@
 """Writes a first AGENTS.md from a survey of the project, without a model: for `longboat init`."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from longboat.context.conventions import find_conventions
 from longboat.context.file_cache import display_path
-from longboat.context.project_files import ProjectFiles
+from longboat.context.project_files import ProjectFiles, line_of, table
 from longboat.context.survey import Survey, survey
 from longboat.context.toolchain import Toolchain, find_toolchain
 
 _PAGES = ("CONTRIBUTING.md", "ARCHITECTURE.md", "docs/architecture.md", "docs/README.md", "README.md")
 _CI = (".github/workflows", ".gitlab-ci.yml", ".circleci/config.yml", "azure-pipelines.yml", ".ci")
+_PRETTIER = (".prettierrc", ".prettierrc.json", ".prettierrc.yaml", ".prettierrc.yml", "prettier.config.js")
+_ESLINT = ("eslint.config.js", "eslint.config.mjs", "eslint.config.ts", ".eslintrc.json", ".eslintrc.js", ".eslintrc")
 
 
 def draft_agents_md(directory: Path) -> str:
@@ -63,8 +65,52 @@ def _layout(seen: Survey) -> list[str]:
 
 
 def _conventions(files: ProjectFiles) -> list[str]:
-    lines = [f"- {sentence}" for sentence in find_conventions(files)]
+    lines = [f"- {sentence}" for sentence in _find_conventions(files)]
     return ["## Conventions", "", *lines] if lines else []
+
+
+def _find_conventions(files: ProjectFiles) -> tuple[str, ...]:
+    """Sentences about the code style, each with the file it comes from. Only settings, no guesses: people can add
+    the rest."""
+    return tuple(dict.fromkeys([*_editor(files), *_python(files), *_node(files)]))
+
+
+def _editor(files: ProjectFiles) -> Iterator[str]:
+    """What .editorconfig says of all files."""
+    _, found, rest = files.text(".editorconfig").partition("[*]")
+    if not found:
+        return
+    said = dict(re.findall(r"^[ \t]*(\w+)[ \t]*=[ \t]*(\w+)", rest.partition("\n[")[0].lower(), re.MULTILINE))
+    match said.get("indent_style"), said.get("indent_size"):
+        case "tab", _:
+            yield "Indent with tabs (`.editorconfig`)."
+        case "space", str(size):
+            yield f"Indent with {line_of(size)} spaces (`.editorconfig`)."
+    if said.get("max_line_length", "").isdigit():
+        yield f"Lines have at most {said['max_line_length']} characters (`.editorconfig`)."
+
+
+def _python(files: ProjectFiles) -> Iterator[str]:
+    tools = table(files.pyproject.get("tool"))
+    for name in ("ruff", "black"):
+        length = table(tools.get(name)).get("line-length")
+        if isinstance(length, int):
+            yield f"Python lines have at most {length} characters ({name})."
+    if table(tools.get("mypy")).get("strict") is True:
+        yield "Types are checked strictly (mypy): annotate every function."
+    if table(tools.get("pyright")).get("typeCheckingMode") == "strict":
+        yield "Types are checked strictly (pyright): annotate every function."
+
+
+def _node(files: ProjectFiles) -> Iterator[str]:
+    if files.package.get("type") == "module":
+        yield "JavaScript is written as ES modules: `import`, not `require`."
+    if re.search(r'^\s*"strict"\s*:\s*true', files.text("tsconfig.json").replace("{", "{\n"), re.MULTILINE):
+        yield "TypeScript is strict (`tsconfig.json`)."
+    if "prettier" in files.package or any(map(files.has, _PRETTIER)):
+        yield "Prettier formats the code."
+    if any(map(files.has, _ESLINT)):
+        yield "ESLint checks the code."
 
 
 def _what(files: int, language: str | None) -> str:

@@ -6,7 +6,7 @@ reads a file there. A line may include another file with `@path`, one level deep
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from longboat.context.locations import Locations
 NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_CHARS = 60_000
 """Of all instructions together. The nearest are kept whole before those further out."""
+ROOM_FROM = 4_000
+"""A window of fewer tokens has no room for instructions."""
 MAX_IMPORTS = 20
 FOREIGN = frozenset({".git", "node_modules", "site-packages", ".venv", "venv"})
 """Directories with other people's code: files there are not instructions of this project."""
@@ -91,7 +93,7 @@ def load(places: Locations, cache: FileCache) -> Found[Instruction]:
     reader.read(places.config_dir, None, imports_within=places.config_dir)
     for directory in places.descent:
         reader.read(directory, places.root, imports_within=places.root)
-    return _bounded(reader)
+    return _apply_limit(reader)
 
 
 def load_for(places: Locations, cache: FileCache, path: Path) -> Found[Instruction]:
@@ -100,7 +102,7 @@ def load_for(places: Locations, cache: FileCache, path: Path) -> Found[Instructi
     reader = _Reader(cache)
     for directory in _between(places.directory, path if path.is_dir() else path.parent):
         reader.read(directory, places.root, imports_within=places.root)
-    return _bounded(reader)
+    return _apply_limit(reader)
 
 
 def _between(workspace: Path, directory: Path) -> Iterable[Path]:
@@ -112,19 +114,32 @@ def _between(workspace: Path, directory: Path) -> Iterable[Path]:
     return (workspace.joinpath(*steps[: count + 1]) for count in range(len(steps)))
 
 
-def _bounded(reader: _Reader) -> Found[Instruction]:
-    left = MAX_CHARS
+def _apply_limit(reader: _Reader) -> Found[Instruction]:
+    kept = shorten(reader.items, MAX_CHARS)
+    problems = [
+        str(BadFile(item.path, f"was cut off: all instructions together exceed {MAX_CHARS} characters."))
+        for item, short in zip(reversed(reader.items), reversed(kept), strict=True)
+        if short.text != item.text
+    ]
+    return Found(items=kept, problems=(*reader.problems, *problems))
+
+
+def shorten(instructions: Sequence[Instruction], limit: int) -> tuple[Instruction, ...]:
+    """At most so many characters in total, with a note wherever something was cut. The nearest, which come last, are
+    kept whole before those further out."""
+    left = limit
     kept: list[Instruction] = []
-    problems = list(reader.problems)
-    for item in reversed(reader.items):
-        text = cut(item.text, left, display_path(item.path))
-        if text != item.text:
-            problems.append(
-                str(BadFile(item.path, f"was cut off: all instructions together exceed {MAX_CHARS} characters."))
-            )
+    for item in reversed(instructions):
+        kept.append(replace(item, text=cut(item.text, left, display_path(item.path))))
         left = max(left - len(item.text), 0)
-        kept.append(replace(item, text=text))
-    return Found(items=tuple(reversed(kept)), problems=tuple(problems))
+    return tuple(reversed(kept))
+
+
+def for_small_window(instructions: Sequence[Instruction], window: int) -> tuple[Instruction, ...]:
+    """As many as a window of so many tokens has room for: at four characters a token, an eighth of what is beyond
+    `ROOM_FROM`."""
+    limit = (window - ROOM_FROM) // 2
+    return shorten(instructions, limit) if limit > 0 else ()
 
 
 def _sheet(path: Path, text: str) -> _Sheet:

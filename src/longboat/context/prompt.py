@@ -37,9 +37,14 @@ def build_prompt(
     return "\n\n".join(part for part in parts if part)
 
 
-def build_short_prompt(directory: Path) -> str:
+def build_short_prompt(directory: Path, *, instructions: Iterable[Instruction] = ()) -> str:
     """For a coding agent with a small window."""
-    return f"{_text('prompt_short.md')}\n\nWorkspace: {display_path(directory)}"
+    parts = (
+        _text("prompt_short.md"),
+        _instructions(tuple(instructions), directory),
+        f"Workspace: {display_path(directory)}",
+    )
+    return "\n\n".join(part for part in parts if part)
 
 
 def build_small_prompt(date: str) -> str:

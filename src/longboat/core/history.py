@@ -23,6 +23,8 @@ from longboat.wire.models import (
 KEPT = 15_000
 """How many characters to keep of the beginning and the end of an interrupted tool's output (A1)."""
 NOT_RUN = "This call was not run: the server stopped before anyone approved it."
+READS_AT_ONCE = 8
+"""How many calls that only read are made at the same time."""
 _WHOLE = (FinishReason.END_TURN, FinishReason.MAX_TOKENS, FinishReason.LIMIT)
 """With these, nothing broke off."""
 SUMMARY_LEAD = "Summary of the earlier conversation:\n\n"
@@ -60,11 +62,39 @@ def is_object(text: str) -> bool:
     return True
 
 
+def group_calls(calls: Iterable[ToolCallPart]) -> list[list[ToolCallPart]]:
+    """The calls of an answer in the order they are made; those of a group at the same time.
+
+    Goes by the traits that the calls carry, so that it says the same after a restart. Whatever may change something is
+    a barrier: what is read after it sees the change. So is a sub-agent, beside which only others of its kind work.
+    """
+    groups: list[list[ToolCallPart]] = []
+    for call in calls:
+        if groups and _joins(groups[-1], call):
+            groups[-1].append(call)
+        else:
+            groups.append([call])
+    return groups
+
+
+def _joins(group: list[ToolCallPart], call: ToolCallPart) -> bool:
+    first = group[0]
+    if first.traits is None or call.traits is None or not (first.traits.side_by_side and call.traits.side_by_side):
+        return False
+    if first.traits.only_reads and call.traits.only_reads:
+        return len(group) < READS_AT_ONCE
+    return first.name == call.name
+
+
 def not_begun(messages: Iterable[Message], waiting: Set[str]) -> frozenset[str]:
-    """The calls that are waiting for an answer and those after them: calls that ask are made one after the other."""
-    calls = [call.id for message in messages for call in calls_of(message)]
-    first = min((calls.index(call_id) for call_id in waiting if call_id in calls), default=len(calls))
-    return frozenset(calls[first:])
+    """The calls that are waiting for an answer, and those that are made only after them; not a call that may have run
+    beside one that waits."""
+    found: set[str] = set()
+    for message in messages:
+        for group in group_calls(calls_of(message)):
+            ids = {call.id for call in group}
+            found |= ids if found else ids & waiting
+    return frozenset(found)
 
 
 def missing_results(
@@ -125,17 +155,22 @@ def close_turn(
 
 
 def with_results(message: Message, results: Sequence[ToolResultPart], at: str | None) -> Message:
-    """The message with these results; what a tool that was broken off had shown stays before its own, and who had
-    allowed it and how long it took."""
-    results_so_far = [part for part in message.parts if isinstance(part, ToolResultPart)]
-    broken = {part.tool_call_id: part for part in results_so_far if not part.finished}
-    whole: list[Part] = [part for part in results_so_far if part.finished]
-    for result in results:
-        before = broken.get(result.tool_call_id, result)
-        shown = f"{_ends(before.content)}\n" if before is not result and before.content else ""
-        kept = {name: getattr(before, name) for name in ("answers", "began_at", "waited_s", "ran_s")}
-        whole.append(msgspec.structs.replace(result, content=shown + result.content, **kept))
-    return msgspec.structs.replace(message, parts=tuple(whole), finished_at=at)
+    """The message with these results, each in the place of the tool that was broken off: what it had shown stays before
+    its own, and who had allowed it and how long it took."""
+    given = {result.tool_call_id: result for result in results}
+    whole: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, ToolResultPart) and part.finished:
+            whole.append(part)
+        elif isinstance(part, ToolResultPart) and (result := given.pop(part.tool_call_id, None)) is not None:
+            whole.append(_after(part, result))
+    return msgspec.structs.replace(message, parts=(*whole, *given.values()), finished_at=at)
+
+
+def _after(broken: ToolResultPart, result: ToolResultPart) -> ToolResultPart:
+    shown = f"{_ends(broken.content)}\n" if broken.content else ""
+    kept = {name: getattr(broken, name) for name in ("answers", "began_at", "waited_s", "ran_s")}
+    return msgspec.structs.replace(result, content=shown + result.content, **kept)
 
 
 def _ends(text: str) -> str:

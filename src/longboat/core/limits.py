@@ -31,8 +31,10 @@ class Bounds:
 
     steps: int = 0
     failures: int = 0
-    """Steps in a row whose tool calls all fail."""
+    """Steps in a row whose tool calls all fail. A command that ran and failed, as red tests do, is no such failure."""
     seconds: float = 0.0
+    most_seconds: float = 0.0
+    """Where a turn whose people are asked at `seconds` ends in the middle of an answer."""
 
 
 class LimitCounter:
@@ -50,7 +52,7 @@ class LimitCounter:
         self._steps += 1
 
     def add_results(self, results: Iterable[ToolResultPart]) -> None:
-        if all(result.is_error for result in results):
+        if all(result.tool_failed for result in results):
             self._failures += 1
         else:
             self._failures = 0
@@ -66,6 +68,11 @@ class LimitCounter:
     def reached(self, worked_s: float) -> Limit | None:
         left = self._left(worked_s)
         return next((limit for limit, (remaining, _) in left.items() if remaining <= 0), None)
+
+    def answer_s(self, worked_s: float, *, asks: bool) -> float | None:
+        """How long the model's next answer may take; None: there is no limit. `asks`: people are asked after it."""
+        bound = self._bounds.most_seconds if asks else self._bounds.seconds
+        return max(0.0, bound - (worked_s - self._renewed_s)) if bound else None
 
     def describe(self, limit: Limit, worked_s: float) -> str:
         """How far the turn has come, as a few words."""
@@ -88,7 +95,7 @@ class LimitCounter:
     def nudge(self, call: ToolCallPart, result: ToolResultPart) -> str | None:
         """For the model, when it repeats a call that fails, or one whose result stays the same."""
         key = (call.name, call.input)
-        if not result.is_error:
+        if not result.tool_failed:
             del self._failed[key]
             return self._nudge_on(*key, result.content)
         self._failed[key] += 1

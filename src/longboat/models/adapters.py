@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.errors import ModelError
 from longboat.models import catalogue, refreshed_catalogue
+from longboat.models.first_token import OWN_API_S, first_token_s
 from longboat.models.local.files import local_spec
 from longboat.models.local.fit import this_machine
 from longboat.models.local.known import DEMO
-from longboat.models.protocol import Abilities, Closable, ModelEvent, ModelRequest
+from longboat.models.protocol import Abilities, Closable, ModelEvent, ModelRequest, WrappedModel
 from longboat.models.providers import KNOWN, LOCAL_TYPE
 from longboat.models.tool_modes.memory import ToolMemory
 from longboat.models.tool_modes.model import ToolModel
@@ -27,29 +28,13 @@ if TYPE_CHECKING:
     from longboat.models.pydantic_adapter import Wire
 
 
-class RetirableModel:
+class RetirableModel(WrappedModel):
     """An adapter shared by turns. A retired one still answers, but keeps nothing open between answers."""
 
     def __init__(self, adapter: Closable) -> None:
-        self.adapter = adapter
+        super().__init__(adapter)
         self._streams = 0
         self._retired = False
-
-    @property
-    def provider(self) -> str:
-        return self.adapter.provider
-
-    @property
-    def name(self) -> str:
-        return self.adapter.name
-
-    @property
-    def context_window(self) -> int:
-        return self.adapter.context_window
-
-    @property
-    def abilities(self) -> Abilities:
-        return self.adapter.abilities
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
@@ -65,9 +50,6 @@ class RetirableModel:
         """Close now, or after the last open stream."""
         self._retired = True
         await self._close_if_done()
-
-    async def aclose(self) -> None:
-        await self.adapter.aclose()
 
     async def _close_if_done(self) -> None:
         if self._retired and self._streams == 0:
@@ -196,7 +178,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
     if not chat.abilities.tools:
         return chat
     memory = ToolMemory(data_dir, address=url, model=choice.model)
-    return ToolModel(chat, memory, wanted=_tool_mode(entry, facts))
+    return ToolModel(chat, memory, wanted=_tool_mode(entry, facts), has_tools=bool(facts.tools))
 
 
 def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) -> Closable:
@@ -213,6 +195,7 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
         max_output_tokens=_limit(entry, facts),
         effort=entry.effort,
         json_schema=entry.json_schema,
+        first_token_s=first_token_s(access.base_url, entry.first_token_s, elsewhere_s=OWN_API_S),
         tariff=_configured_tariff(entry),
     )
     general = PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
@@ -267,11 +250,11 @@ def _tool_mode(entry: ModelEntry, facts: catalogue.Facts) -> ToolMode | None:
 
 
 def _abilities(entry: ModelEntry, facts: catalogue.Facts) -> Abilities:
-    def told(configured: bool | None, known: bool | None) -> bool:
+    def is_able(configured: bool | None, known: bool | None) -> bool:
         return configured if configured is not None else known is not False
 
     return Abilities(
-        images=told(entry.images, facts.images),
+        images=is_able(entry.images, facts.images),
         tools=entry.tools != "none",
-        effort=told(entry.reasoning, facts.effort),
+        effort=is_able(entry.reasoning, facts.effort),
     )

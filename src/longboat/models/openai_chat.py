@@ -5,7 +5,6 @@ Owns what is sent where and how long to wait for it. Must not know turns or retr
 """
 
 import asyncio
-import ipaddress
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -14,6 +13,8 @@ from urllib.parse import urlsplit, urlunsplit
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
 from longboat.models.error_quotes import secrets_of
+from longboat.models.first_token import first_token_s as limit_s
+from longboat.models.first_token import silent_error
 from longboat.models.http_client import (
     Answer,
     DirectHttp,
@@ -31,9 +32,6 @@ from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelReq
 
 CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 120.0
-FIRST_TOKEN_S = 120.0
-FIRST_TOKEN_NEARBY_S = 600.0
-"""On this machine or in a private network, where a slow computer may have to read a long prompt first."""
 LOADING_POLL_S = 1.0
 LAST_WORDS_S = 5.0
 """How long what follows a finish_reason may take, usage in most cases. Some servers send neither that nor an end."""
@@ -83,7 +81,7 @@ class OpenAIChatModel:
         self._tariff = tariff
         self._timeouts = Timeouts(
             connect_s=CONNECT_TIMEOUT_S,
-            first_s=first_token_s or (FIRST_TOKEN_NEARBY_S if _is_nearby(base_url) else FIRST_TOKEN_S),
+            first_s=limit_s(base_url, first_token_s),
             idle_s=idle_timeout_s,
         )
         self._direct = direct
@@ -213,23 +211,7 @@ class OpenAIChatModel:
         return reader.broken(f"dropped the connection before the answer was complete ({self._to.quote(reason)})")
 
     def _silent(self, error: ServerSilent) -> ModelError:
-        advice = f" If it needs longer to begin, set first_token_s of {self._to.model}." if not error.began else ""
-        return ModelError(
-            f"{self._to.provider} sent nothing for {error.seconds:g} s.{advice}",
-            title="The provider stopped responding",
-            code="timeout",
-            retryable=True,
-        )
-
-
-def _is_nearby(base_url: str) -> bool:
-    """Whether the server is on this machine or in a private network."""
-    try:
-        host = urlsplit(base_url).hostname or ""
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".lan")) or "." not in host
-    return address.is_private or address.is_loopback or address.is_link_local
+        return silent_error(self._to.provider, self._to.model, error.seconds, began=error.began)
 
 
 def _display_url(base_url: str) -> str:

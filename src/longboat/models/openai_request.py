@@ -15,7 +15,6 @@ from longboat.models.openai_reasoning import read_form
 from longboat.models.protocol import ModelRequest
 from longboat.wire.models import FilePart, Message, ReasoningPart, Role, TextPart, ToolCallPart, ToolResultPart
 from longboat.wire.requests import Effort
-from longboat.wire.tools import Effect
 
 _json = msgspec.json.Encoder()
 _object = msgspec.json.Decoder(dict[str, Any])
@@ -106,7 +105,6 @@ def _first_with_reasoning(request: ModelRequest, back: SendReasoning) -> int:
 
 def _messages(request: ModelRequest, back: SendReasoning) -> list[dict[str, Any]]:
     first = _first_with_reasoning(request, back)
-    commands = _commands(request)
     wire: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
     said: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
@@ -114,7 +112,7 @@ def _messages(request: ModelRequest, back: SendReasoning) -> list[dict[str, Any]
             said += _user_pieces(message)
             continue
         reasoning = _reasoning(message, back) if index >= first else {}
-        other = _assistant(message, reasoning) + _tool_results(message, commands)
+        other = _assistant(message, reasoning) + _tool_results(message)
         if other and said:
             wire.append(_user(said))
             said = []
@@ -209,18 +207,12 @@ def _tool_call(part: ToolCallPart) -> dict[str, Any]:
     return {"id": portable_id(part.id), "type": "function", "function": {"name": part.name, "arguments": arguments}}
 
 
-def _commands(request: ModelRequest) -> set[str]:
-    """The ids of the calls that ran commands. One that fails has told what happened: a red test run is a result."""
-    calls = (part for message in request.messages for part in message.parts if isinstance(part, ToolCallPart))
-    return {call.id for call in calls if call.traits is not None and call.traits.effect is Effect.RUNS}
-
-
-def _tool_results(message: Message, commands: set[str]) -> list[dict[str, Any]]:
+def _tool_results(message: Message) -> list[dict[str, Any]]:
     return [
         {
             "role": "tool",
             "tool_call_id": portable_id(part.tool_call_id),
-            "content": part.content if part.tool_call_id in commands or not part.is_error else f"Error: {part.content}",
+            "content": f"Error: {part.content}" if part.tool_failed else part.content,
         }
         for part in message.parts
         if isinstance(part, ToolResultPart)

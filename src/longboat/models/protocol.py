@@ -171,3 +171,29 @@ class Closable(Model, Protocol):
     """A model that holds connections or processes, and opens them again when it is used again."""
 
     async def aclose(self) -> None: ...
+
+
+class WrappedModel:
+    """Base of a model that answers by another one, and is known by the same name. Subclasses bring `stream`."""
+
+    def __init__(self, adapter: Closable) -> None:
+        self.adapter = adapter
+
+    @property
+    def provider(self) -> str:
+        return self.adapter.provider
+
+    @property
+    def name(self) -> str:
+        return self.adapter.name
+
+    @property
+    def context_window(self) -> int:
+        return self.adapter.context_window
+
+    @property
+    def abilities(self) -> Abilities:
+        return self.adapter.abilities
+
+    async def aclose(self) -> None:
+        await self.adapter.aclose()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
+from longboat.models.first_token import OWN_API_S
 from longboat.models.images import without_unsupported_images
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
 from longboat.wire.requests import Effort
@@ -37,6 +38,8 @@ class Endpoint:
     """Unless a request says otherwise."""
     json_schema: bool | None = None
     """Whether it can be held to a schema; None: as the library knows."""
+    first_token_s: float = OWN_API_S
+    """How long the answer may take to begin."""
     tariff: Tariff | None = None
     """What a step costs; None: as the library knows."""
 

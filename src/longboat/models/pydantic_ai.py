@@ -19,10 +19,9 @@ from pydantic_ai.settings import ModelSettings
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Sent, as_json
 from longboat.models.pydantic_adapter import Endpoint
 from longboat.models.pydantic_failure import translating_errors
+from longboat.models.pydantic_http import FirstByteClient
 from longboat.models.pydantic_request import library_messages, parameters
 from longboat.models.pydantic_stream import Translation, stop_reason, usage
-
-_TIMEOUT = httpx2.Timeout(300.0, connect=10.0)
 
 
 class Backend:
@@ -31,7 +30,7 @@ class Backend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         with translating_errors(endpoint, opened=False):
-            self._http = httpx2.AsyncClient(timeout=_TIMEOUT, headers=_headers(endpoint))
+            self._http = FirstByteClient(first_s=endpoint.first_token_s, headers=_headers(endpoint))
             self._model = _library_model(endpoint, self._http)
 
     @asynccontextmanager

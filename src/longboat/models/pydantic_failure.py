@@ -12,6 +12,8 @@ from pydantic_ai import exceptions as theirs
 
 from longboat.errors import ModelError
 from longboat.models.error_quotes import quote_error, secrets_of, with_advice
+from longboat.models.first_token import silent_error
+from longboat.models.http_client import ServerSilent
 from longboat.models.pydantic_adapter import Endpoint
 
 _MAX_DETAIL = 1000
@@ -30,6 +32,8 @@ def translating_errors(endpoint: Endpoint, *, opened: bool) -> Iterator[None]:
 
 
 def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> ModelError:
+    if (silent := _silence(error)) is not None:
+        return silent_error(endpoint.provider, endpoint.name, silent.seconds, began=silent.began)
     code, title, advice, retryable = _classify(error, opened=opened)
     secrets = secrets_of(endpoint.api_key, endpoint.headers, endpoint.base_url)
     said = quote_error(_detail(error), secrets, limit=_MAX_DETAIL)
@@ -40,6 +44,14 @@ def _model_error(error: Exception, endpoint: Endpoint, *, opened: bool) -> Model
         retryable=retryable,
         retry_after_s=getattr(error, "retry_after", None),
     )
+
+
+def _silence(error: BaseException) -> ServerSilent | None:
+    """The SDKs wrap what our client raised."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, ServerSilent):
+        seen = seen.__cause__ or seen.__context__
+    return seen
 
 
 _REFUSED = ("bad_request", "The request was rejected", "", False)

@@ -75,7 +75,7 @@ def _result(part: wire.ToolResultPart, call_id: str, tool_names: dict[str, str])
         tool_name=tool_names.get(call_id, "unknown"),
         content=[part.content, *images] if images else part.content,
         tool_call_id=call_id,
-        outcome="failed" if part.is_error else "success",
+        outcome="failed" if part.tool_failed else "success",
     )
 
 

@@ -2,14 +2,14 @@
 
 Owns the subscriptions and the deliveries. Every subscriber hears about requests that need an answer; only the person
 who sent a prompt hears about the end of its run. Each browser has its own short queue and its own task, so a slow push
-service delays nothing else. When someone answers a request elsewhere, the notification is withdrawn from the browsers
-that got it. Without subscribers, this reads nothing and loads no library.
+service delays nothing else. A push never withdraws a notification: browsers want a visible one for each push, and
+Safari forgets subscriptions whose pushes show none. The page closes its notifications itself. Without subscribers, this
+reads nothing and loads no library.
 """
 
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -36,21 +36,12 @@ logger = logging.getLogger(__name__)
 MOST_SUBSCRIPTIONS = 200
 QUEUE = 20
 """Maximum number of messages waiting for one browser; the oldest are dropped."""
-TOLD = 500
-"""Maximum number of pending items that can be withdrawn: the newest ones."""
 PAGE = 100
 TIMEOUT_S = 10.0
 RETRY = Backoff(base_s=2.0, factor=4.0, attempts=4)
 GONE = (404, 410)
 """The browser has unsubscribed, or its profile is gone."""
 PASSING = (408, 425, 429, 500, 502, 503, 504)
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """An item that a browser was notified of and that no longer needs an answer."""
-
-    id: str
 
 
 class Push:
@@ -66,9 +57,7 @@ class Push:
         self._wanted = asyncio.Event()
         self._place = 0
         """Inbox items up to here were announced, or are older than the oldest subscription."""
-        self._told: dict[int, set[str]] = {}
-        """Pending items, by their place, and the endpoints that were notified of them."""
-        self._queues: dict[str, deque[InboxItem | Withdrawn]] = {}
+        self._queues: dict[str, deque[InboxItem]] = {}
         self._tasks = Tasks()
         self.retry = RETRY
 
@@ -115,12 +104,9 @@ class Push:
                 version = self._inbox.version
                 try:
                     self._place, items = await self._store.reads.inbox_after(self._place, limit=PAGE)
-                    waiting = await self._store.reads.inbox_waiting(self._told) if self._told else set()
                 except StoreUnavailable as error:
                     logger.warning("cannot read what to push: %s", error.message)
-                    items, waiting = [], set(self._told)
-                for place in self._told.keys() - waiting:
-                    self._withdraw(place)
+                    items = []
                 for item in items:
                     self._tell(item)
                 if not items:
@@ -128,37 +114,18 @@ class Push:
 
     def _tell(self, item: InboxItem) -> None:
         prompted_by = person(item.client_id) if item.client_id is not None else None
-        told = [
-            subscription
-            for subscription in self._subscriptions.values()
-            if item.kind.waits or subscription.person == prompted_by
-        ]
-        for subscription in told:
-            self._enqueue(subscription, item)
-        if told and item.kind.waits:
-            self._told[int(item.id)] = {subscription.endpoint for subscription in told}
-            if len(self._told) > TOLD:
-                del self._told[min(self._told)]
+        for subscription in self._subscriptions.values():
+            if item.kind.waits or subscription.person == prompted_by:
+                self._enqueue(subscription, item)
 
-    def _withdraw(self, place: int) -> None:
-        """Withdraw an item, because someone answered or the run ended. Browsers that were not notified yet never will
-        be."""
-        for endpoint in self._told.pop(place):
-            queue = self._queues.get(endpoint, deque())
-            unsent = next((message for message in queue if message.id == str(place)), None)
-            if unsent is not None:
-                queue.remove(unsent)
-            elif endpoint in self._subscriptions:
-                self._enqueue(self._subscriptions[endpoint], Withdrawn(str(place)))
-
-    def _enqueue(self, subscription: PushSubscription, message: InboxItem | Withdrawn) -> None:
+    def _enqueue(self, subscription: PushSubscription, item: InboxItem) -> None:
         queue = self._queues.get(subscription.endpoint)
         if queue is None:
             queue = self._queues[subscription.endpoint] = deque(maxlen=QUEUE)
             self._tasks.spawn(self._deliver_all(subscription, queue), name="push")
-        queue.append(message)
+        queue.append(item)
 
-    async def _deliver_all(self, subscription: PushSubscription, queue: deque[InboxItem | Withdrawn]) -> None:
+    async def _deliver_all(self, subscription: PushSubscription, queue: deque[InboxItem]) -> None:
         try:
             while queue and subscription.endpoint in self._subscriptions:
                 await self._deliver(subscription, queue.popleft())
@@ -170,11 +137,11 @@ class Push:
         finally:
             del self._queues[subscription.endpoint]
 
-    async def _deliver(self, subscription: PushSubscription, message: InboxItem | Withdrawn) -> None:
+    async def _deliver(self, subscription: PushSubscription, item: InboxItem) -> None:
         """Try a few times. Forget a browser that is gone."""
         where, failures = urlsplit(subscription.endpoint).hostname, 0
-        while True:
-            status = await self._send(subscription, message)
+        while await self._is_news(item):
+            status = await self._send(subscription, item)
             if status in GONE:
                 logger.info("a browser at %s is no longer subscribed", where)
                 await self.unsubscribe(subscription.endpoint)
@@ -184,27 +151,32 @@ class Push:
             failures += 1
             if (status is not None and status not in PASSING) or self.retry.gives_up(failures):
                 logger.warning("the push service %s did not accept a message: %s", where, status or "no answer")
-                self._told.get(int(message.id), set()).discard(subscription.endpoint)  # nothing to withdraw
                 return
             await asyncio.sleep(self.retry.delay(failures))
 
-    async def _send(self, subscription: PushSubscription, message: InboxItem | Withdrawn) -> int | None:
+    async def _is_news(self, item: InboxItem) -> bool:
+        """False if someone has answered it or its run has ended, so no one needs to hear of it."""
+        if not item.kind.waits:
+            return True
+        try:
+            return bool(await self._store.reads.inbox_waiting([int(item.id)]))
+        except StoreUnavailable:
+            return True
+
+    async def _send(self, subscription: PushSubscription, item: InboxItem) -> int | None:
         """Return the status of the push service's response; None if there was none."""
-        from longboat.runtime.push_messages import TTL_S, encrypt, text_of, withdrawal_of
+        from longboat.runtime.push_messages import TTL_S, encrypt, text_of
         from longboat.tools.context import ToolError
 
         key = await self._server_key()
-        text = withdrawal_of(message.id) if isinstance(message, Withdrawn) else text_of(message)
-        body = await asyncio.to_thread(encrypt, text, subscription)
-        urgent = isinstance(message, InboxItem) and message.kind.waits
+        body = await asyncio.to_thread(encrypt, text_of(item), subscription)
         headers = {
             "Authorization": key.sign(subscription.endpoint, self._settings.contact),
             "Content-Encoding": "aes128gcm",
             "Content-Type": "application/octet-stream",
             "TTL": str(TTL_S),
-            # The service keeps only the newest message of a topic for a browser that is away: the withdrawal.
-            "Topic": f"longboat-{message.id}",
-            "Urgency": "high" if urgent else "normal",
+            "Topic": f"longboat-{item.id}",  # sent twice, a browser that is away gets it once
+            "Urgency": "high" if item.kind.waits else "normal",
         }
         try:
             return await self._opened_web().post(subscription.endpoint, body=body, headers=headers)

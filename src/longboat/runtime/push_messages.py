@@ -42,18 +42,12 @@ _TITLES = {
 }
 
 
-class PushText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PushText(msgspec.Struct, frozen=True, kw_only=True):
     """What the page's service worker gets. Plain text, bounded: much of it was written by a model."""
 
     id: str
     title: str
     body: str
-    gone: bool = False
-    """It no longer needs an answer: the worker closes its notification."""
-
-
-def withdrawal_of(item_id: str) -> PushText:
-    return PushText(id=item_id, title="", body="", gone=True)
 
 
 def text_of(item: InboxItem) -> PushText:

@@ -1,5 +1,7 @@
 """Logs: one JSON line per record on stderr, with run_id and session_id where a record carries them. A person at a
 terminal gets plain lines.
+
+Apart from `main.py`, its only user: how a record is written has nothing to do with how the server starts and ends.
 """
 
 import json

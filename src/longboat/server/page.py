@@ -88,7 +88,7 @@ h1 { font-size: 1.25rem; margin: 0 0 .5rem; }
 p { margin: .5rem 0; }
 label { display: block; margin-top: 1rem; font-weight: 600; }
 input, button { font: inherit; padding: .5rem .75rem; border-radius: .375rem; border: 1px solid #8899aa; width: 100%;
-  box-sizing: border-box; }
+  box-sizing: border-box; min-height: 44px; }
 button { margin-top: .75rem; background: #1f5fbf; border-color: #1f5fbf; color: #fff; font-weight: 600; }
 :focus-visible { outline: 3px solid #5b9dff; outline-offset: 2px; }
 code { font: .9em ui-monospace, monospace; }

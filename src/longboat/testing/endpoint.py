@@ -78,7 +78,7 @@ class Exchange:
                 return "\n\n".join(piece["text"] for piece in content if piece["type"] == "text")
         return ""
 
-    def shown(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"path": self.path, "peer": self.peer, "headers": self.headers, "body": self.body, "state": self.state}
 
 
@@ -213,21 +213,21 @@ class ScriptedEndpoint:
                 self.gate(name).open()
             case "GET", ["gate", name]:
                 gate = self.gate(name)
-                await _bounded(gate.reached(), wait_s)
+                await _wait_at_most(gate.reached(), wait_s)
                 return 200, {"name": name, "reached": gate.is_reached, "open": gate.is_open}
             case "GET", ["requests"]:
-                await _bounded(self.requests.wait(int(query.get("count", 0))), wait_s)
-                return 200, {"items": [exchange.shown() for exchange in self.requests]}
+                await _wait_at_most(self.requests.wait(int(query.get("count", 0))), wait_s)
+                return 200, {"items": [exchange.to_dict() for exchange in self.requests]}
             case "GET", ["requests", number] if number.isdigit() and int(number) < len(self.requests):
                 exchange = self.requests[int(number)]
-                await _bounded(exchange.ended.wait(), wait_s)
-                return 200, exchange.shown()
+                await _wait_at_most(exchange.ended.wait(), wait_s)
+                return 200, exchange.to_dict()
             case _:
                 return 404, {"error": {"message": f"no control route {method} /control/{'/'.join(route)}"}}
         return 200, {}
 
 
-async def _bounded(waiting: Awaitable[object], seconds: float) -> None:
+async def _wait_at_most(waiting: Awaitable[object], seconds: float) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(waiting, seconds)
 

@@ -11,6 +11,7 @@ import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, Protocol
@@ -71,6 +72,8 @@ class OpenToolContext:
         self.expected: dict[str, Change] = {}
         self.changes: list[Change] = []
         self.questions: list[str] = []
+        self.choices: dict[str, str] = {}
+        """The choices of the last question, with their descriptions."""
         self.todos: tuple[TodoItem, ...] = ()
         self.tasks: list[str] = []
 
@@ -129,8 +132,11 @@ class OpenToolContext:
             self._seen[path] = _digest(after)
         return self._diagnostics
 
-    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
+    async def ask(
+        self, text: str, *, choices: Sequence[str], multiple: bool, descriptions: Sequence[str] = ()
+    ) -> tuple[str, ...] | None:
         self.questions.append(text)
+        self.choices = dict(zip_longest(choices, descriptions, fillvalue=""))
         return self._answers
 
     async def propose(self, text: str, items: Sequence[TodoItem]) -> PlanAnswer | None:

@@ -97,8 +97,11 @@ class ToolContext(Protocol):
         Also counts as a read."""
         ...
 
-    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
-        """Ask the attached people and wait for the first answer. None if no one can answer."""
+    async def ask(
+        self, text: str, *, choices: Sequence[str], multiple: bool, descriptions: Sequence[str] = ()
+    ) -> tuple[str, ...] | None:
+        """Ask the attached people and wait for the first answer. `descriptions` say what the choices mean, in their
+        order. None if no one can answer."""
         ...
 
     async def propose(self, text: str, items: Sequence[TodoItem]) -> PlanAnswer | None:

@@ -26,6 +26,8 @@ class ToolCall:
 class ToolResult:
     content: str
     is_error: bool = False
+    command_failed: bool = False
+    """The error is how a command ended that the tool ran: a red test run is a result."""
     images: tuple[Image, ...] = ()
     """For models that accept images; the others get a note instead."""
 

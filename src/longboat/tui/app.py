@@ -38,7 +38,7 @@ from longboat.tui.prose import Prose
 from longboat.tui.saved_state import SavedState
 from longboat.tui.setup import Setup
 from longboat.tui.sidebar import Sidebar
-from longboat.tui.status import Header, Place, StatusBar, state_of
+from longboat.tui.status import Header, HeaderContent, StatusBar, state_of
 from longboat.tui.stopping import Stopping
 from longboat.tui.tail import Notices, OutgoingView, show_outgoing
 from longboat.tui.textual_fixes import on_canvas
@@ -319,7 +319,7 @@ class LongboatApp(App[None]):
         clients = self.connection.mirror.clients
         others = tuple(describe_people(each for each in clients if person(each) != person(own)))
         title = session.title if session is not None else ""
-        self.query_one(Header).place = Place(title=title, path=self.connection.path, others=others)
+        self.query_one(Header).details = HeaderContent(title=title, path=self.connection.path, others=others)
         self.sidebar.show_clients()
         suggestions.show_welcome(self)
 
@@ -361,7 +361,7 @@ class LongboatApp(App[None]):
         if not self.app_focus:
             self.bell()
             if self._driver is not None:
-                self._driver.write(app_exit.notification(words, self.query_one(Header).place.title))
+                self._driver.write(app_exit.notification(words, self.query_one(Header).details.title))
             self.notify(f"{words} {detail}".strip(), markup=False)
 
     # -- keys

@@ -125,14 +125,14 @@ class AskDialogs:
         if ask is not None and told.id not in self._sending and is_answer(self._app.composer.input.text):
             self._changed_at = self.clock()
         if ask is not None:
-            self._app.view.remark(ask.run_id, ask.tool_call_id, self._app.view.said(*_answer_in(told)))
+            self._app.view.remark(ask.run_id, ask.tool_call_id, self._app.view.describe_answers(*_answer_in(told)))
         match self._open, told:
             case PermissionDialog() as dialog, PermissionNotification() if dialog.permission.id == told.id:
                 dialog.withdrawn(told.answered_by, told.answer if answered else None)
             case QuestionDialog() as dialog, QuestionNotification() if dialog.question.id == told.id:
                 dialog.withdrawn(told.answered_by, told.answer if answered else None)
             case _ if ask is not None and answered and not mine:
-                self._app.notify(_told(ask, told), markup=False)
+                self._app.notify(_describe_end(ask, told), markup=False)
 
     def _show(self, ask: Ask, count: int) -> None:
         match ask:
@@ -199,7 +199,7 @@ def _answer_in(told: PermissionNotification | QuestionNotification) -> list[Call
     return [CallAnswer(answer=answer, answered_by=told.answered_by)]
 
 
-def _told(ask: Ask, told: PermissionNotification | QuestionNotification) -> str:
+def _describe_end(ask: Ask, told: PermissionNotification | QuestionNotification) -> str:
     if isinstance(ask, Permission) and isinstance(told, PermissionNotification):
         return told_permission(ask.title, told.answered_by, told.answer)
     if isinstance(ask, Question) and isinstance(told, QuestionNotification):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from longboat.tui.attachments import LARGEST
 from longboat.wire.models import Attachment
 
-PATIENCE_S = 5.0
+READ_TIMEOUT_S = 5.0
 """Time limit for all programs together."""
 ENCODED = 3
 """An encoded image is at most this many times as long as the image."""
@@ -76,7 +76,7 @@ def readers() -> list[Reader]:
 async def picture_on_clipboard(found: list[Reader], number: int) -> Attachment:
     """The image, named after `number`, the attachments so far; raises NoPicture."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(READ_TIMEOUT_S):
             for reader in found:
                 data = await _read(reader)
                 if (kind := _kind(data)) is not None:
@@ -96,7 +96,7 @@ async def _read(reader: Reader) -> bytes:
     except OSError:
         return b""
     try:
-        said = await _said(process)
+        said = await _read_output(process)
         return reader.decode(said) if await process.wait() == 0 else b""
     except ValueError:  # unknown encoding
         return b""
@@ -104,7 +104,7 @@ async def _read(reader: Reader) -> bytes:
         await _end(process)
 
 
-async def _said(process: Process) -> bytes:
+async def _read_output(process: Process) -> bytes:
     assert process.stdout is not None
     said = bytearray()
     while piece := await process.stdout.read(65_536):

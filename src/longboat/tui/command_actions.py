@@ -9,6 +9,7 @@ from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from longboat.client.transport import is_remote
 from longboat.tui import keys
 from longboat.tui.attachments import Unsuitable, from_name
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
@@ -18,13 +19,13 @@ from longboat.tui.dialogs.find import FindDialog, FoundMessage
 from longboat.tui.dialogs.help import DIALOG_HELP, HelpScreen, HelpSection
 from longboat.tui.dialogs.models import ConnectWanted, ModelChoice, ModelPicker
 from longboat.tui.dialogs.sessions import ForkSession, NewSession, OpenSession, SessionList, ShowElsewhere, last_words
-from longboat.tui.editor import NotEdited, edited
+from longboat.tui.editor import NotEdited, edited, open_file
 from longboat.tui.finding import find
 from longboat.tui.prompt_outbox import Kind, Outgoing
 from longboat.wire.models import Message, Role, Session, TextPart
 from longboat.wire.plain import plain
 from longboat.wire.requests import Approve, Effort
-from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 from longboat.wire.search import SearchHit
 
 if TYPE_CHECKING:
@@ -201,8 +202,18 @@ class CommandActions:
             await client.revert(workspace_id, session_id, file.path, digest=file.digest, hunks=hunks)
             return await client.changes(workspace_id, session_id=session_id)
 
+        async def redo(undone: UndoneChange) -> ChangesPage:
+            await client.redo_revert(workspace_id, session_id, undone.revert_id)
+            return await client.changes(workspace_id, session_id=session_id)
+
+        async def edit(file: ChangedFile, line: int) -> ChangesPage:
+            if is_remote(client.address):
+                raise NotEdited("The file is on the server’s machine, so your editor cannot open it.")
+            open_file(self._app, Path(self._app.connection.path, file.path), line)
+            return await client.changes(workspace_id, session_id=session_id)
+
         page = await client.changes(workspace_id, session_id=session_id)
-        self._app.push_screen(DiffDialog(page, undo), self._reviewed)
+        self._app.push_screen(DiffDialog(page, undo, redo, edit), self._reviewed)
 
     def _reviewed(self, comments: Comments | None) -> None:
         if comments is not None:

@@ -24,7 +24,7 @@ from longboat.tui.history import History
 from longboat.tui.keys import prompt_bindings
 from longboat.tui.textual_fixes import run_key_binding
 from longboat.wire.models import Attachment
-from longboat.wire.plain import spelled
+from longboat.wire.plain import mark_hidden
 
 PASTE_TEXT = "To paste text, use your terminal's own key, often ctrl+shift+v."
 NO_READER = "To paste images, install wl-clipboard (Wayland), xclip (X11) or pngpaste (macOS). " + PASTE_TEXT
@@ -192,12 +192,12 @@ class PromptInput(TextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """Make all input safe to draw, whether typed, pasted or completed."""
-        edit.text = spelled(in_lines(edit.text))
+        edit.text = mark_hidden(in_lines(edit.text))
         return super().edit(edit)
 
     def load_text(self, text: str) -> None:
         """Make the text safe to draw: it may be another client's prompt."""
-        super().load_text(spelled(text))
+        super().load_text(mark_hidden(text))
 
     def put(self, text: str) -> None:
         """Replace the text and put the cursor at its end."""

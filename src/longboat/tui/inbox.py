@@ -17,13 +17,20 @@ from longboat.wire.inbox import InboxItem, InboxKind
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
+PAGE = 500
+"""The most items that one request reads or marks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingElsewhere:
-    """What waits in other workspaces."""
+    """What waits in other workspaces, and which runs ended unseen in other sessions."""
 
     asks: int = 0
     questions: int = 0
+    ended: int = 0
+    """Runs that ended in other sessions, of any workspace, and that the person has not seen."""
+    failed: int = 0
+    """How many of those failed."""
 
 
 class InboxActions:
@@ -38,10 +45,19 @@ class InboxActions:
     @property
     def elsewhere(self) -> WaitingElsewhere:
         here = self._app.connection.workspace_id
-        waiting = [item for item in self.mirror.items if item.kind.waits]
-        own = sum(item.workspace_id == here for item in waiting)
-        questions = sum(item.kind is InboxKind.QUESTION and item.workspace_id != here for item in waiting)
-        return WaitingElsewhere(asks=max(0, self.mirror.waiting - own), questions=questions)
+        asks = [item for item in self.mirror.items if item.kind.waits and item.workspace_id != here]
+        ended = [item for item in self.mirror.items if self._is_news(item)]
+        return WaitingElsewhere(
+            asks=len(asks),
+            questions=sum(item.kind is InboxKind.QUESTION for item in asks),
+            ended=len(ended),
+            failed=sum(item.kind is InboxKind.FAILED for item in ended),
+        )
+
+    def _is_news(self, item: InboxItem) -> bool:
+        """Whether a run ended elsewhere, as far as this person knows: this terminal may have marked it just now."""
+        elsewhere = item.session_id != self._app.current.session_id
+        return elsewhere and not (item.kind.waits or item.seen or item.id in self._marked)
 
     async def follow(self) -> None:
         """Keep the copy of the inbox up to date forever. A server without an inbox is left alone."""
@@ -49,25 +65,42 @@ class InboxActions:
         try:
             async for event in client.inbox_events():
                 new = self.mirror.apply(event)
+                await self._load_waiting()
                 self.refresh()
                 if any(item.kind.waits and item.workspace_id != here for item in new):
                     self._app.call_attention("Another workspace needs your answer.")
         except LongboatError as error:
             self._app.log.warning(f"Cannot load the inbox: {error.message}")
 
+    async def _load_waiting(self) -> None:
+        """Load older pages until everything that waits is there. The stream waits meanwhile: what it says next is newer
+        than the pages."""
+        try:
+            while self.mirror.lacks_waiting:
+                self.mirror.take(await self._app.connection.client.inbox(limit=PAGE, before=self.mirror.next))
+        except LongboatError as error:  # the next event tries again
+            self._app.log.warning(f"Cannot load older items of the inbox: {error.message}")
+
+    @property
+    def _listed(self) -> list[InboxItem]:
+        """What waits for an answer, then the runs that have ended; newest first within each."""
+        return sorted(self.mirror.items, key=lambda item: not item.kind.waits)
+
     def refresh(self) -> None:
         """Update what is shown: the inbox changed, or another session is current."""
         items = self.mirror.items
         self._app.show_state()
         if self._list is not None:
-            self._list.show(items)
-        if self._answering is not None and self._answering[0].id not in {item.id for item in items}:
-            self._answering[1].withdrawn(None, None)
+            self._list.show(self._listed)
+        if self._answering is not None and not self.mirror.lacks_waiting:
+            answered, dialog = self._answering
+            if answered.id not in {item.id for item in items}:
+                dialog.withdrawn(None, None)
         if self._app.app_focus:
             self._see([item for item in items if item.session_id == self._app.current.session_id])
 
     def open(self) -> None:
-        self._list = InboxDialog(self.mirror.items)
+        self._list = InboxDialog(self._listed)
         self._app.push_screen(self._list, self._chosen)
 
     def _chosen(self, choice: AnswerItem | OpenItem | SeeAll | None) -> None:
@@ -119,7 +152,8 @@ class InboxActions:
         unseen = [item.id for item in items if not item.seen and item.id not in self._marked]
         if unseen:
             self._marked |= set(unseen)
-            self._app.run_worker(self._mark(*unseen), name="seen")
+            for start in range(0, len(unseen), PAGE):
+                self._app.run_worker(self._mark(*unseen[start : start + PAGE]), name="seen")
 
     async def _mark(self, *ids: str, up_to: str | None = None) -> None:
         try:

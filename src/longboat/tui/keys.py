@@ -214,7 +214,7 @@ def leader_keys() -> dict[str, LeaderKey]:
     return {each.key: each for each in sorted(found, key=lambda each: each.label) if each.key}
 
 
-def shown(names: str) -> str:
+def format_keys(names: str) -> str:
     """Key names as people know them."""
     return " ".join(_SHOWN.get(name, name) for name in names.split(","))
 
@@ -231,7 +231,7 @@ def sections() -> tuple[HelpSection, ...]:
 
 
 def _rows(group: Group) -> Iterator[tuple[str, str]]:
-    yield from ((shown(key.names), key.told) for key in KEYS if key.group is group)
+    yield from ((format_keys(key.names), key.told) for key in KEYS if key.group is group)
     if group is Group.PROMPT:
         yield TYPED
 

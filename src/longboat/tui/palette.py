@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from longboat.tui.commands import BY_NAME, COMMANDS
 from longboat.tui.dialogs.palette import Entry, Palette, Picked
-from longboat.tui.keys import KEYS, LEADER, shown
+from longboat.tui.keys import KEYS, LEADER, format_keys
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -29,7 +29,7 @@ def _entries(app: "LongboatApp") -> Iterator[Entry]:
         yield Entry(id=f"command:{command.name}", title=command.name.capitalize(), told=command.told, keys=keys)
     for key in KEYS:
         if key.label and key.action != "palette":
-            keys = f"{shown(key.names)}  {LEADER} {key.leader}"
+            keys = f"{format_keys(key.names)}  {LEADER} {key.leader}"
             yield Entry(id=f"action:{key.action}", title=key.label.capitalize(), told=key.told, keys=keys)
     yield Entry(id=f"action:{SCREENSHOT}", title="Screenshot", told="Save a screenshot as SVG")
     for theirs in app.project_commands:

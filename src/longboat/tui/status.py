@@ -29,7 +29,7 @@ SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class HeaderContent:
     """The content of the header."""
 
     title: str = ""
@@ -42,14 +42,16 @@ class Header(Widget):
     DEFAULT_CSS = """
     Header { height: 1; background: $panel; color: $foreground; padding: 0 1; }
     """
-    place: reactive[Place] = reactive(Place())
+    details: reactive[HeaderContent] = reactive(HeaderContent())
 
     def render(self) -> RenderResult:
         width = self.size.width
-        others = one_line(f"also connected: {', '.join(self.place.others)}", width // 3) if self.place.others else ""
-        title = one_line(self.place.title, max(10, width - len(others) - 4)) or "New session"
+        others = (
+            one_line(f"also connected: {', '.join(self.details.others)}", width // 3) if self.details.others else ""
+        )
+        title = one_line(self.details.title, max(10, width - len(others) - 4)) or "New session"
         room = width - len(title) - len(others) - 3
-        path = one_line(self.place.path) if room > 12 else ""
+        path = one_line(self.details.path) if room > 12 else ""
         if len(path) > room:
             path = "…" + path[1 - room :]
         gap = " " * max(1, width - len(title) - len(path) - len(others) - 2)
@@ -79,7 +81,7 @@ class State:
     failed: bool = False
     """Whether the last run failed, so that it can be retried."""
     abroad: WaitingElsewhere = NOTHING_WAITS
-    """What waits in other workspaces."""
+    """What waits in other workspaces, and which runs ended unseen in other sessions."""
     model: str = ""
     effort: str = ""
     all_approved: bool = False
@@ -109,6 +111,7 @@ class StatusBar(Widget):
     def render(self) -> RenderResult:
         left, right = self._left(), self._right()
         width = self.size.width
+        left = left + self._elsewhere(width - left.cell_length - 1, right)
         while right and left.cell_length + sum(part.cell_length + 3 for part in right) > width:
             right = right[1:]
         figures = Content(" · ").join(right)
@@ -116,6 +119,7 @@ class StatusBar(Widget):
         return Content("").join([left, Content(gap), figures])
 
     def _left(self) -> Content:
+        """What happens in this session."""
         state, turn = self.state, SPINNER[int(monotonic() * 8) % len(SPINNER)]
         if state.away:
             words = one_line(f"{turn} Reconnecting… {state.away}", max(20, self.size.width - 2))
@@ -124,17 +128,26 @@ class StatusBar(Widget):
             return Content.styled(f"? {_needed(state.asks, state.questions)} (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
         if state.since is None:
-            others = "another session" if state.others == 1 else "other sessions"
-            needed = _needed(state.elsewhere, state.questions_elsewhere)
-            waits = f"  ? {needed} in {others} (ctrl+s)" if state.elsewhere else ""
-            idle = ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
-            return Content.assemble(idle, (waits, "$text-warning"), _needed_abroad(state.abroad))
+            return Content.assemble(
+                ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
+            )
         seconds = int(monotonic() - state.since)
-        return Content.assemble(
-            (f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"),
-            ("  esc stop", "dim"),
-            _needed_abroad(state.abroad),
-        )
+        return Content.assemble((f"{turn} {state.doing} {seconds}s{queued}", "$text-warning"), ("  esc stop", "dim"))
+
+    def _elsewhere(self, room: int, figures: list[Content]) -> Content:
+        """What happens elsewhere, in as many words as there is room for. Requests may take the place of figures but
+        not of the marks that say how the next prompt is sent; runs that ended take only what is left."""
+        state = self.state
+        if state.away:
+            return Content("")  # what was known may no longer be so
+        needed = _needed_elsewhere(state)
+        ended = _ended_elsewhere(state.abroad)
+        marks = figures[len(figures) - state.all_approved - state.plan :]
+        room_beside_marks = room - sum(part.cell_length + 3 for part in marks)
+        told = next((words for words in needed if len(words) <= room_beside_marks), "")
+        if told != needed[0] or len(told + ended) + sum(part.cell_length + 3 for part in figures) > room:
+            ended = ""
+        return Content.assemble((told, "$text-warning"), (ended, "dim"))
 
     def _right(self) -> list[Content]:
         """The parts on the right, least important first: those are dropped if there is no room."""
@@ -164,13 +177,30 @@ def _needed(asks: int, questions: int) -> str:
     return f"{asks} {one if asks == 1 else several} needed"
 
 
-def _needed_abroad(waiting: WaitingElsewhere) -> tuple[str, str]:
-    """What other workspaces need, such as "1 approval needed in another workspace"."""
-    if not waiting.asks:
-        return "", ""
-    needed = _needed(waiting.asks, waiting.questions)
-    where = "another workspace" if waiting.asks == 1 else "other workspaces"
-    return f"  ? {needed} in {where} (/inbox)", "$text-warning"
+def _needed_elsewhere(state: State) -> tuple[str, ...]:
+    """What other sessions and workspaces need, such as "1 approval needed in another session", in fewer and fewer
+    words."""
+    abroad, session = state.abroad, "another session" if state.others == 1 else "other sessions"
+    asks, questions = state.elsewhere + abroad.asks, state.questions_elsewhere + abroad.questions
+    if not asks:
+        return ("",)
+    words = ""
+    if state.elsewhere:
+        words += f"  ? {_needed(state.elsewhere, state.questions_elsewhere)} in {session} (ctrl+s)"
+    if abroad.asks:
+        where = "another workspace" if abroad.asks == 1 else "other workspaces"
+        words += f"  ? {_needed(abroad.asks, abroad.questions)} in {where} (/inbox)"
+    return words, f"  ? {_needed(asks, questions)} elsewhere (/inbox)", f"  ? {asks} (/inbox)"
+
+
+def _ended_elsewhere(abroad: WaitingElsewhere) -> str:
+    """The runs that ended unseen, such as "3 runs ended elsewhere, 1 failed"."""
+    if not abroad.ended:
+        return ""
+    if abroad.ended == 1:
+        return f"  1 run {'failed' if abroad.failed else 'ended'} elsewhere (/inbox)"
+    failed = f", {abroad.failed} failed" if abroad.failed else ""
+    return f"  {abroad.ended} runs ended elsewhere{failed} (/inbox)"
 
 
 def state_of(app: "LongboatApp") -> State:

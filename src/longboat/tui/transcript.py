@@ -104,7 +104,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         """Give a message a widget, if it is in the transcript, and scroll to it."""
         async with self._changing:
             if message_id not in self._views:
-                shown = self._shown()
+                shown = self._shown_messages()
                 at = next((place for place, message in enumerate(shown) if message.id == message_id), None)
                 if at is None:
                     return None
@@ -151,7 +151,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self._take_results(transcript.messages)
         with self.app.batch_update():
             await self.query_children("PromptView, AnswerView, Note").remove()
-            await self._mount(self._shown()[-STEP:])
+            await self._mount(self._shown_messages()[-STEP:])
 
     def touch(self, message_id: str) -> None:
         """Redraw a changed, new or removed message soon, together with others that change until then."""
@@ -168,10 +168,10 @@ class TranscriptView(VerticalScroll, can_focus=False):
             if isinstance(view, PromptView) and view.message.run_id == run_id:
                 view.show(view.message)
 
-    def said(self, *answers: CallAnswer) -> str:
+    def describe_answers(self, *answers: CallAnswer) -> str:
         """A remark on who allowed or denied a call, or answered its question."""
         told = (
-            answer.told(mine=bool(answer.answered_by) and not self._around.other(answer.answered_by or ""))
+            answer.describe(mine=bool(answer.answered_by) and not self._around.other(answer.answered_by or ""))
             for answer in answers
         )
         return ", ".join(dict.fromkeys(told))
@@ -198,9 +198,9 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self._next = began + FRAME_S
         async with self._changing:
             await self._draw_dirty()
-        self.call_after_refresh(self._drawn, began, used)
+        self.call_after_refresh(self._set_next_frame, began, used)
 
-    def _drawn(self, began: float, used: float) -> None:
+    def _set_next_frame(self, began: float, used: float) -> None:
         self._next = began + min(max(FRAME_S, SHARE * (process_time() - used)), SLOWEST_S)
 
     async def _draw_dirty(self) -> None:
@@ -232,7 +232,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
     def _last(self) -> int:
         return next((view.message.seq for view in reversed(self._views.values())), -1)
 
-    def _shown(self) -> list[Message]:
+    def _shown_messages(self) -> list[Message]:
         return [message for message in self._transcript.messages if message.role is not Role.TOOL]
 
     async def _mount(self, messages: list[Message], *, on_top: bool = False) -> None:
@@ -283,10 +283,10 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self.call_after_refresh(self._look_down)  # scrolling was ignored meanwhile
 
     async def _go_up(self) -> None:
-        older = [message for message in self._shown() if message.seq < self._first][-STEP:]
+        older = [message for message in self._shown_messages() if message.seq < self._first][-STEP:]
         if not older and await self._older():
             self._take_results(self._transcript.messages)
-            older = [message for message in self._shown() if message.seq < self._first][-STEP:]
+            older = [message for message in self._shown_messages() if message.seq < self._first][-STEP:]
         if not older:
             return
         views = list(self._views.values())
@@ -296,7 +296,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
             await self._remove(list(self._views.values())[MOUNTED:])
 
     async def _go_down(self) -> None:
-        newer = [message for message in self._shown() if message.seq > self._last]
+        newer = [message for message in self._shown_messages() if message.seq > self._last]
         await self._mount(newer[:STEP])
         self._complete = len(newer) <= STEP
         views = list(self._views.values())
@@ -333,7 +333,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
                     self._around.results[key] = part
                     # A running call may ask again; then "waiting" is the current remark.
                     if part.answers and (part.finished or self._around.remarks.get(key) != WAITING):
-                        self._around.remarks[key] = self.said(*part.answers)
+                        self._around.remarks[key] = self.describe_answers(*part.answers)
 
     def _show_results(self, message: Message) -> None:
         self._take_results([message])

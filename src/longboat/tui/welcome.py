@@ -17,6 +17,7 @@ from longboat import __version__
 from longboat.tui.content import content, format_count, line, one_line
 from longboat.tui.dialogs.figures import ago, now
 from longboat.tui.dialogs.frame import KeysLine
+from longboat.tui.dialogs.sessions import FAILED
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.listings import Suggestion
@@ -164,8 +165,12 @@ def _headed(heading: str, options: Sequence[Option], *, tight: bool) -> list[Opt
 
 def _session(session: Session, at: datetime) -> Option:
     title = one_line(session.title, 80) or "(untitled)"
-    state = " · working" if session.busy else ""
+    failed = "" if session.busy else FAILED.get(session.last_outcome, "")
+    state = " · working" if session.busy else " ·" if failed else ""
     row = Content.assemble(
-        ("● " if session.busy else "  ", "$text-success"), title, (f"  {ago(session.updated_at, at)}{state}", FAINT)
+        ("● " if session.busy else "  ", "$text-success"),
+        title,
+        (f"  {ago(session.updated_at, at)}{state}", FAINT),
+        (failed, "$text-error"),
     )
     return Option(row, id=f"{_SESSION}{session.id}")

@@ -34,7 +34,7 @@ class CallAnswer(Shape, frozen=True, kw_only=True):
     answered_by: str | None = None
     """The client, if it gave its name."""
 
-    def told(self, *, mine: bool = False) -> str:
+    def describe(self, *, mine: bool = False) -> str:
         """For people, such as `denied by ann`. `mine`: the reader gave the answer."""
         who = "you" if mine else person(self.answered_by or "someone")
         if self.answer is None:
@@ -84,7 +84,7 @@ class CommandPart(Shape, frozen=True, kw_only=True):
     wrapper is. Null for the whole command, and if the place is not known."""
     end: int | None = None
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """For people, on one line, with a mark if it needs approval. Contains untrusted text."""
         note = self.why or (f"allowed by {self.rule}" if self.rule else "needs no approval")
         if self.danger:  # a reason of a few words would say the same again
@@ -214,6 +214,8 @@ class Question(Shape, frozen=True, kw_only=True):
     """Empty if no tool call asks: the turn reached a limit."""
     text: str
     choices: tuple[str, ...]
+    descriptions: tuple[str, ...] = ()
+    """What each choice means, in the order of the choices; shorter, or with empty texts, where nothing is said."""
     multiple: bool
     state: AskState = AskState.PENDING
     answer: tuple[str, ...] = ()
@@ -223,6 +225,10 @@ class Question(Shape, frozen=True, kw_only=True):
     parent_run_id: str | None = None
     """For a sub-agent: the run that started it, and that run's session."""
     parent_session_id: str | None = None
+
+    def description_of(self, index: int) -> str:
+        """What a choice means; empty if nothing is said."""
+        return self.descriptions[index] if index < len(self.descriptions) else ""
 
 
 class QuestionNotification(Shape, frozen=True, kw_only=True):

@@ -97,7 +97,7 @@ class LocalModelInfo(Shape, frozen=True, kw_only=True):
     tasks: int | None = None
     """How many tasks it got."""
     tokens_per_s: float | None = None
-    """How fast it wrote while it was measured, on two processor cores."""
+    """How fast it wrote when it was measured, with one thread on a processor of its own."""
 
 
 class ModelInfo(Shape, frozen=True, kw_only=True):

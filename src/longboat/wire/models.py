@@ -106,6 +106,8 @@ class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="to
     content: str
     """What the model reads; while the tool runs, its output so far."""
     is_error: bool = False
+    command_failed: bool = False
+    """It is an error because the command that the tool ran failed, as red tests do: a result for the model."""
     finished: bool = True
     images: tuple[Image, ...] = ()
     """Images that the model sees too: at most 5 MB each."""
@@ -117,6 +119,11 @@ class ToolResultPart(Shape, frozen=True, kw_only=True, tag_field="type", tag="to
     """Seconds that it waited for people's answers; while one is pending, without that wait."""
     ran_s: float | None = None
     """Seconds that the tool itself took: the time since `began_at` without `waited_s`. Null while it runs."""
+
+    @property
+    def tool_failed(self) -> bool:
+        """The tool could not do what it was called for."""
+        return self.is_error and not self.command_failed
 
 
 class FilePart(Shape, frozen=True, kw_only=True, tag_field="type", tag="file"):

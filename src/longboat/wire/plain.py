@@ -26,10 +26,10 @@ def plain(text: str) -> str:
     """The text with its lines, tabs as spaces, and a sign for each character that would be invisible."""
     if text.isascii() and text.isprintable():
         return text  # as most of what is shown
-    return spelled(text).expandtabs(4)
+    return mark_hidden(text).expandtabs(4)
 
 
-def spelled(text: str) -> str:
+def mark_hidden(text: str) -> str:
     """The same, with tabs kept, for an input field."""
     return _CONTROL.sub(_sign, text.replace("\r\n", "\n"))
 

@@ -98,7 +98,8 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
     sub_agents: SubAgents = SubAgents.UNRESTRICTED
     """Which sub-agents get it."""
     side_by_side: bool = False
-    """Calls that follow each other in one answer may run at the same time."""
+    """Calls that follow each other in one answer may run at the same time: those of this tool, and if it only reads,
+    those of other tools that only read."""
     quick: bool = False
     """Takes only a moment: clients need not show it before it is done."""
     proposes: bool = False
@@ -117,10 +118,15 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
         return self.effect in (Effect.CHANGES, Effect.RUNS)
 
     @property
+    def only_reads(self) -> bool:
+        """A call changes nothing, neither files nor the session."""
+        reads = self.effect is Effect.READS or self.sub_agents is SubAgents.ALL
+        return reads and not self.writes and self.effect is not Effect.NOTHING
+
+    @property
     def only_looks(self) -> bool:
         """A call changes nothing but the session: a run that plans first may make it."""
-        reads = self.effect in (Effect.READS, Effect.NOTHING) or self.sub_agents is SubAgents.ALL
-        return reads and not self.writes
+        return self.only_reads or self.effect is Effect.NOTHING
 
     @property
     def needs_rule(self) -> bool:

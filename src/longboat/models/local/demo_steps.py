@@ -54,7 +54,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 async def answer(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
     """Make one step: a form to fill in if the prompt asks for tools, otherwise plain text."""
-    if tools := offered(request):
+    if tools := choose_tools(request):
         async with aclosing(_fill_in_form(chat, as_form(request, tools))) as events:
             async for event in events:
                 yield event
@@ -64,7 +64,7 @@ async def answer(chat: Model, request: ModelRequest) -> AsyncGenerator[ModelEven
             yield event
 
 
-def offered(request: ModelRequest) -> tuple[ToolSpec, ...]:
+def choose_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
     """The tools that the last prompt asks for; none if the next step is plain text."""
     prompt, called = _state(request)
     if called or request.schema is not None:
@@ -99,7 +99,7 @@ def _state(request: ModelRequest) -> tuple[str, bool]:
 
 def as_talk(request: ModelRequest) -> ModelRequest:
     """Turn the transcript into text. Leaves out calls, because the model would imitate them."""
-    spoken = (_spoken(message) for message in without_images(request.messages))
+    spoken = (_write_as_text(message) for message in without_images(request.messages))
     return replace(request, messages=tuple(message for message in spoken if message.parts), tools=())
 
 
@@ -134,7 +134,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _spoken(message: Message) -> Message:
+def _write_as_text(message: Message) -> Message:
     parts = tuple(TextPart(text=text) for part in message.parts if (text := _text(part)))
     role = Role.USER if message.role is Role.TOOL else message.role
     return msgspec.structs.replace(message, role=role, parts=parts)

@@ -33,6 +33,7 @@ class Measured:
     solved: int
     tasks: int
     tokens_per_s: float | None = None
+    """With one thread, in seconds of its processor time: so it does not depend on what else the machine did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +91,7 @@ DEMO = KnownModel(
     # A model this small repeats itself forever without these settings.
     overrides=Overrides(max_output_tokens=512),
     sampling=Sampling(repeat_penalty=1.1),
+    measured=Measured(result="f532c6a7-local-smollm2-135m", solved=0, tasks=10, tokens_per_s=144),
 )
 """Shows that everything works without a key. It can chat, and is too small for anything else."""
 

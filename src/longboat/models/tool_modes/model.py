@@ -16,7 +16,6 @@ from longboat.core.repetition import RepetitionGuard
 from longboat.errors import ModelError
 from longboat.models.openai_refusal import TOOLS_REFUSED
 from longboat.models.protocol import (
-    Abilities,
     Closable,
     Finished,
     ModelEvent,
@@ -28,11 +27,12 @@ from longboat.models.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallStart,
+    WrappedModel,
 )
 from longboat.models.tool_modes.memory import ToolMemory, ToolUse
-from longboat.models.tool_modes.steps import Step, StepReader, as_steps
+from longboat.models.tool_modes.steps import Step, StepReader, as_steps, tools_to_look_with
 from longboat.models.tool_modes.text_calls import CallWatch, as_text, find_calls, salvage_call, write_calls
-from longboat.models.tool_modes.tool_texts import TextCall, spoken
+from longboat.models.tool_modes.tool_texts import TextCall, write_as_text
 from longboat.wire.ids import new_id
 from longboat.wire.model_requests import ToolMode
 from longboat.wire.models import Usage
@@ -62,41 +62,25 @@ class _Unfit(Exception):
         self.error = error
 
 
-class ToolModel:
+class ToolModel(WrappedModel):
     """An adapter for models that may lack native tools."""
 
-    def __init__(self, adapter: Closable, memory: ToolMemory, *, wanted: ToolMode | None = None) -> None:
-        """`wanted` is the configured way; None means to detect it."""
-        self.adapter = adapter
+    def __init__(
+        self, adapter: Closable, memory: ToolMemory, *, wanted: ToolMode | None = None, has_tools: bool = False
+    ) -> None:
+        """`wanted` is the configured mode; None: detect it. `has_tools`: the model is known to call natively."""
+        super().__init__(adapter)
         self._memory = memory
         self._wanted = wanted
         self._known = ToolUse(mode=wanted) if wanted is not None else memory.recall()
         self._worked: ToolUse | None = None
         """The way in which the last answer came."""
-
-    @property
-    def provider(self) -> str:
-        return self.adapter.provider
-
-    @property
-    def name(self) -> str:
-        return self.adapter.name
-
-    @property
-    def context_window(self) -> int:
-        return self.adapter.context_window
-
-    @property
-    def abilities(self) -> Abilities:
-        return self.adapter.abilities
+        self._told_of_prose = has_tools
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[ModelEvent]]:
         async with aclosing(self._events(request)) as events:
             yield events
-
-    async def aclose(self) -> None:
-        await self.adapter.aclose()
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         ways = self._ways(request)
@@ -135,7 +119,7 @@ class ToolModel:
             return self._watched(request) if watched else self._passed_on(request)
         if not request.tools:
             # There may still be calls in the transcript.
-            return self._passed_on(replace(request, messages=spoken(request.messages, write_calls)))
+            return self._passed_on(replace(request, messages=write_as_text(request.messages, write_calls)))
         return self._in_steps(use, request) if use.mode == "steps" else self._as_text(request)
 
     async def _passed_on(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -184,9 +168,10 @@ class ToolModel:
             if _ignores_tools(request, end.usage):
                 why = f"The server does not pass the tools to {self._display_name}."
                 raise _Unfit(why, ModelError(why, title="The model cannot use tools", code=TOOLS_REFUSED))
-        elif found.calls and not found.after:
+            return [*self._notice_of_prose(request), *_step_events(held, (), end)]
+        if found.calls and not found.after:
             return _step_events(found.before, found.calls, end)
-        elif found.is_broken_call and not said:
+        if found.is_broken_call and not said:
             raise self._unreadable()
         return _step_events(held, (), end)
 
@@ -278,6 +263,14 @@ class ToolModel:
             f'{why} Longboat now {_ASKS[use.mode]}. Set "tools" for this model in longboat.json to change this.',
             withdraw=withdraw,
         )
+
+    def _notice_of_prose(self, request: ModelRequest) -> list[ModelEvent]:
+        """Once, after an answer without a call to a prompt that may be about files. It may be right, so it stands."""
+        if self._told_of_prose or not tools_to_look_with(request):
+            return []
+        self._told_of_prose = True
+        advice = 'If it should have used its tools, set "tools": "steps" for this model in longboat.json.'
+        return [Notice(f"{self._display_name} answered without looking at any file. {advice}")]
 
     def _unreadable(self) -> ModelError:
         return ModelError(

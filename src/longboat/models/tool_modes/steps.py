@@ -3,8 +3,9 @@
     {"thought": "I must see both files.", "calls": [{"tool": "view", "args": {"path": "a.py"}}, …]}
     {"thought": "The bug is found.", "answer": "It is in a.py:3."}
 
-A model that cannot write tool calls can fill in such a form. It thinks before it decides: asked for a call or
-an answer at once, a small model claims to be done. Several calls go into one step, so that reading runs side by side.
+A model that cannot write tool calls by itself can fill in such a form. It thinks before it decides: asked for a call or
+an answer at once, a small model claims to be done. Several calls go into one step: the turn makes those that only read
+side by side.
 """
 
 import json
@@ -18,23 +19,33 @@ import msgspec
 from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
-from longboat.wire.models import Message, ReasoningPart, Role
+from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools
+from longboat.wire.models import Message, ReasoningPart, Role, ToolResultPart
 from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
 """In one step."""
+MAX_LOOKS = 3
+"""In a first step that must look: a small model that would rather edit repeats its looks as often as it may."""
 
 FORM = """\
-Each of your replies is one JSON object: a short thought about what comes next, and then either calls of tools or your \
-final answer.
-{"thought": "I look at what is here.", "calls": [EXAMPLE]}
-{"thought": "...", "answer": "..."}
+Each of your replies is one JSON object: a short thought, which says what the last results show and what comes next, \
+and then either calls of tools or your final answer. For example, in another project:
+EXAMPLE
 The next message brings the results of your calls. Put calls that do not depend on each other into one reply. What you \
 have not read with a tool you do not know. Make changes with tools: an answer changes nothing. Answer only when the \
 task is done and checked, or when no tool is needed.
 Tools:
 """
+
+_EXAMPLE = (
+    ("sail.py was named, and I have not read it.", "view", {"path": "sail.py"}),
+    ("Line 3 adds the wind; it must subtract it.", "edit", {"path": "sail.py", "old_text": "+ w", "new_text": "- w"}),
+    ("sail.py is changed, but not checked.", "bash", {"command": "python -m pytest -q"}),
+)
+"""Small models copy thoughts: each of these fits only where it stands, and names what is in no project."""
+_ANY_CALL = '{"thought": "I need what only a tool can tell.", "calls": [{"tool": "NAME", "args": {...}}]}'
+_LAST = '{"thought": "All tests pass.", "answer": "sail.py subtracts the wind now, and its tests pass."}'
 
 _TEXT = {"type": "string"}
 _KEPT = ("type", "enum", "const", "minItems", "maxItems")
@@ -42,6 +53,9 @@ _KEPT = ("type", "enum", "const", "minItems", "maxItems")
 _MAX_DEPTH = 8
 _MAX_THOUGHT = 400
 """Characters of an earlier thought: those of other models are long."""
+
+_GREETING_WORDS = 3
+"""A prompt of so few words may be a greeting, or thanks: the model need not look at files before it answers."""
 
 _OPENINGS = (re.compile(r'\s*\{\s*"thought"\s*:\s*"'), re.compile(r'"\s*,\s*"answer"\s*:\s*"'))
 """Where the thought begins, and where after its end the answer does."""
@@ -58,7 +72,7 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
     return replace(
         request,
         system=f"{request.system}\n\n{FORM.replace('EXAMPLE', _example(request.tools))}{describe_tools(request.tools)}",
-        messages=spoken(request.messages, write_step),
+        messages=write_as_text(request.messages, write_step),
         schema=_schema(request),
         openai_schema=openai_schema,
         tools=(),
@@ -66,11 +80,13 @@ def as_steps(request: ModelRequest, *, openai_schema: bool) -> ModelRequest:
 
 
 def _example(tools: Sequence[ToolSpec]) -> str:
-    """A harmless call as an example: small models copy it."""
-    for tool in tools:
-        if tool.traits.effect is Effect.READS and not tool.schema.get("required"):
-            return json.dumps({"tool": tool.name, "args": {}})
-    return '{"tool": "NAME", "args": {...}}'
+    names = {tool.name for tool in tools}
+    steps = [
+        json.dumps({"thought": thought, "calls": [{"tool": tool, "args": args}]})
+        for thought, tool, args in _EXAMPLE
+        if tool in names
+    ]
+    return "\n".join([*(steps or [_ANY_CALL]), _LAST])
 
 
 def write_step(message: Message) -> str:
@@ -88,21 +104,63 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
     answer = _object({"thought": _TEXT, "answer": wanted})
     if not request.may_call:
         return answer | shared
+    if first := tools_to_look_with(request):
+        return _calls_of(first, MAX_LOOKS)
     stuck = _repeated_tools(request.messages)
     offered = [tool for tool in request.tools if tool.name not in stuck] or request.tools
-    one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in offered]}
-    calls = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_CALLS}
-    return {"type": "object", "anyOf": [_object({"thought": _TEXT, "calls": calls}), answer]} | shared
+    return {"type": "object", "anyOf": [_calls_of(offered, MAX_CALLS), answer]} | shared
+
+
+def _calls_of(tools: Sequence[ToolSpec], at_most: int) -> dict[str, Any]:
+    one = {"anyOf": [_object({"tool": {"const": tool.name}, "args": _arguments(tool)}) for tool in tools]}
+    calls = {"type": "array", "items": one, "minItems": 1, "maxItems": at_most}
+    return _object({"thought": _TEXT, "calls": calls})
+
+
+def tools_to_look_with(request: ModelRequest) -> list[ToolSpec]:
+    """The only tools of a turn's first step, if it may be about files: a small model that may answer at once claims to
+    be done, and one that may edit at once edits what it has not read. Empty: the model may do what it wants.
+    """
+    turn = _turn(request.messages)
+    has_looked = any(message.role is Role.TOOL for message in turn)
+    may_change = any(tool.traits.effect is Effect.CHANGES for tool in request.tools)
+    if has_looked or not may_change or request.schema is not None:
+        return []
+    if len(text_of(turn[0]).split()) <= _GREETING_WORDS:
+        return []
+    return [tool for tool in request.tools if tool.traits.effect is Effect.READS]
+
+
+def _turn(messages: Sequence[Message]) -> Sequence[Message]:
+    """The messages from the last prompt on."""
+    prompts = [index for index, message in enumerate(messages) if message.role is Role.USER]
+    return messages[prompts[-1] :] if prompts else messages
 
 
 def _repeated_tools(messages: Sequence[Message]) -> set[str]:
-    """The tools of a step made twice in a row. Without them, a small model gets out of its loop."""
-    made = [
-        [(call.name, call.input) for call in calls_of(message)]
-        for message in messages[-4:]
-        if message.role is Role.ASSISTANT
-    ]
-    return {name for name, _ in made[-1]} if len(made) == 2 and made[0] == made[1] else set()
+    """The tools whose call in one of the last two steps had the same result as earlier in this turn: held to the
+    others, a small model gets out of its loop.
+    """
+    inputs: dict[str, str] = {}
+    known: dict[tuple[str, str], str] = {}
+    steps: list[set[str]] = []
+    for message in _turn(messages):
+        inputs |= {call.id: call.input for call in calls_of(message)}
+        if message.role is not Role.TOOL:
+            continue
+        steps.append(set())
+        for result in (part for part in message.parts if isinstance(part, ToolResultPart)):
+            call = (result.name, inputs.get(result.tool_call_id, ""))
+            if call in known and _is_same(known[call], result.content):
+                steps[-1].add(result.name)
+            else:
+                known[call] = result.content
+    return set[str]().union(*steps[-2:])
+
+
+def _is_same(before: str, now: str) -> bool:
+    """Whether a result is the same, or the same with a warning against repeating the call below it."""
+    return now == before or now.startswith(f"{before}\n\n")
 
 
 def _arguments(tool: ToolSpec) -> dict[str, Any]:

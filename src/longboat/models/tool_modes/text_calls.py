@@ -16,7 +16,7 @@ import msgspec
 from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, spoken
+from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, write_as_text
 from longboat.wire.models import Message
 
 GUIDE = """\
@@ -53,7 +53,7 @@ def as_text(request: ModelRequest) -> ModelRequest:
     return replace(
         request,
         system=f"{request.system}\n\n{GUIDE}{describe_tools(request.tools)}",
-        messages=spoken(request.messages, write_calls),
+        messages=write_as_text(request.messages, write_calls),
         tools=(),
     )
 

@@ -22,13 +22,13 @@ class TextCall:
     arguments: str
 
 
-def spoken(messages: Iterable[Message], write: Write) -> tuple[Message, ...]:
+def write_as_text(messages: Iterable[Message], write: Write) -> tuple[Message, ...]:
     """Turn the transcript into text. Results of calls become user messages; their images stay images."""
-    found = (_spoken(message, write) for message in messages)
+    found = (_write_message(message, write) for message in messages)
     return tuple(message for message in found if message.parts)
 
 
-def _spoken(message: Message, write: Write) -> Message:
+def _write_message(message: Message, write: Write) -> Message:
     match message.role:
         case Role.ASSISTANT:
             text = write(message)
@@ -42,8 +42,8 @@ def _spoken(message: Message, write: Write) -> Message:
 
 
 def _result(number: int, result: ToolResultPart) -> Iterator[Part]:
-    head = f"Call {number} ({result.name}) failed:" if result.is_error else f"Result of call {number} ({result.name}):"
-    yield TextPart(text=f"{head}\n{result.content}")
+    head = "Call {} ({}) failed:" if result.tool_failed else "Result of call {} ({}):"
+    yield TextPart(text=f"{head.format(number, result.name)}\n{result.content}")
     for image in result.images:
         yield FilePart(name="image", media_type=image.media_type, data=image.data)
 

@@ -310,13 +310,13 @@ class ShellAssessment(GuardedPaths):
         """Why no wider rule than this exact command can be offered."""
         settings = [each for each in command.assignments if each.name not in HARMLESS_NAMES or _shows_value(each)]
         if settings:
-            return f"It sets {settings[0].name} for {_shown(command)}."
+            return f"It sets {settings[0].name} for {_quote_command(command)}."
         if self._is_git_away(command):
             return "It runs git outside the project's root directory; hooks or config there could run other programs."
         return ""
 
     def _why(self, command: Command) -> str:
-        shown = _shown(command)
+        shown = _quote_command(command)
         if self.doubt and harmless_paths(command) is not None and plain_name(command.words[0]) == "git":
             return f"{shown} may do more than read: {self.doubt}."
         if self._shows_hidden(command):
@@ -425,10 +425,10 @@ def _outside(word: Word) -> str:
 
 
 def _needs_approval(command: Command) -> str:
-    return f"Running {_shown(command)} needs your approval."
+    return f"Running {_quote_command(command)} needs your approval."
 
 
-def _shown(command: Command) -> str:
+def _quote_command(command: Command) -> str:
     return shlex.join(word.text for word in command.words)[:200]
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from longboat.runtime.archive.net_changes import net_changes, unified_diff
-from longboat.tools.files.text import bounded
+from longboat.tools.files.text import truncate_lines
 from longboat.wire.amounts import cost_of
 from longboat.wire.archive import FileContent, SessionExport
 from longboat.wire.models import (
@@ -74,7 +74,10 @@ def _part(part: Part, names: dict[str, str]) -> str:
             return _collapsible(f"Call: {_line(part.name)}", part.input)
         case ToolResultPart():
             kind = "Error" if part.is_error else "Result"
-            said = [f"{kind} of {_line(names.get(part.tool_call_id, 'a call'))}", *(it.told() for it in part.answers)]
+            said = [
+                f"{kind} of {_line(names.get(part.tool_call_id, 'a call'))}",
+                *(it.describe() for it in part.answers),
+            ]
             return _collapsible(", ".join(map(_line, said)), part.content)
         case FilePart():
             return f"Attached: `{_line(part.name).replace('`', '')}` ({_line(part.media_type)})"
@@ -108,7 +111,7 @@ def _raw(content: FileContent | None) -> bytes | None:
 
 
 def _collapsible(title: str, text: str) -> str:
-    shown = _fence(bounded(text, MAX_SHOWN))
+    shown = _fence(truncate_lines(text, MAX_SHOWN))
     return f"<details><summary>{_escaped(title)}</summary>\n\n{shown}\n\n</details>"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from longboat.tools.files.text import NotText, bounded, decode, diff
+from longboat.tools.files.text import NotText, decode, diff, truncate_lines
 
 MAX_DIFF = 200_000
 """Characters of one file's diff."""
@@ -49,4 +49,4 @@ def unified_diff(stretch: NetChange, name: str, limit: int = MAX_DIFF) -> tuple[
     text = diff(before, after, name, new=stretch.before is None)
     if stretch.after is None:
         text = text.replace(f"+++ b/{name}\n", "+++ /dev/null\n", 1)
-    return bounded(text, limit), len(text) <= limit
+    return truncate_lines(text, limit), len(text) <= limit

@@ -39,9 +39,9 @@ class FileHistory:
     async def check_read(self, session_id: str, path: Path, content: bytes) -> None:
         known = await self._store.reads.last_read(session_id, str(path))
         if known is None:
-            raise ToolError(f"{self.shown(path)} has not been read in this session. View it first.")
+            raise ToolError(f"{self.display_path(path)} has not been read in this session. View it first.")
         if known != _digest(content):
-            raise ToolError(f"{self.shown(path)} has changed since it was read. View it again.")
+            raise ToolError(f"{self.display_path(path)} has changed since it was read. View it again.")
 
     async def expect_change(self, record: RunRecord, path: Path, before: bytes | None, after: bytes | None) -> str:
         """Record a change on disk before the file is touched, and return its key. A sub-agent's change belongs to the
@@ -93,11 +93,11 @@ class FileHistory:
         change = Change.CREATED if before is None else Change.DELETED if after is None else Change.UPDATED
         additions, deletions = _counts(before or b"", after or b"")
         event = FileChange(
-            session_id=session_id, run_id=run_id, path=self.shown(path), additions=additions, deletions=deletions
+            session_id=session_id, run_id=run_id, path=self.display_path(path), additions=additions, deletions=deletions
         )
         return change, event
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         """Return the path for people and models: relative to the workspace if it is inside."""
         return str(path.relative_to(self.directory)) if path.is_relative_to(self.directory) else str(path)
 

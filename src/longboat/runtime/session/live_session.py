@@ -27,7 +27,7 @@ class ModelUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageTally:
+class UnsavedUsage:
     spendings: tuple[ModelUsage, ...] = ()
     calls: tuple[tuple[str, ToolResultPart], ...] = ()
     """Each call that was made: its run and its result, which is unfinished if the call was cut off."""
@@ -38,9 +38,9 @@ class UsageTally:
     def usage(self) -> Usage:
         return sum((spending.usage for spending in self.spendings), Usage())
 
-    def __add__(self, other: "UsageTally") -> "UsageTally":
+    def __add__(self, other: "UnsavedUsage") -> "UnsavedUsage":
         context = self.context if other.context is None else other.context
-        return UsageTally(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
+        return UnsavedUsage(spendings=self.spendings + other.spendings, calls=self.calls + other.calls, context=context)
 
     def writes(self, session: Session, at: str) -> Iterator[Write]:
         day = at[:10]
@@ -50,7 +50,7 @@ class UsageTally:
             yield add_tool_call(session, day, run_id, result)
 
 
-NOTHING = UsageTally()
+NOTHING = UnsavedUsage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,11 +125,11 @@ class LiveSession:
 
     def add_usage(self, run_id: str, model: str, usage: Usage, *, context: int | None) -> None:
         used = ModelUsage(run_id=run_id, model=model, usage=usage)
-        self.used += UsageTally(spendings=(used,), context=context)
+        self.used += UnsavedUsage(spendings=(used,), context=context)
 
     def add_call(self, run_id: str, result: ToolResultPart) -> None:
         # Without the text, which the message has: only the times are kept until the next decision.
-        self.used += UsageTally(calls=((run_id, msgspec.structs.replace(result, content="", images=())),))
+        self.used += UnsavedUsage(calls=((run_id, msgspec.structs.replace(result, content="", images=())),))
 
     # Committed states
 

@@ -34,7 +34,7 @@ from longboat.tools.files.file_io import MAX_BYTES
 from longboat.tools.files.hunks import Hunk, hunks_between, render_hunk, split_lines, undo_hunks
 from longboat.tools.files.paths import printable
 from longboat.tools.files.restore import Foreign, Restore, content_of, put_back, tidy
-from longboat.tools.files.text import NotText, Text, bounded, decode, merge
+from longboat.tools.files.text import NotText, Text, decode, merge, truncate_lines
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id, person
 from longboat.wire.requests import Revert
@@ -113,15 +113,15 @@ class Review:
         items: list[ChangedFile] = []
         room = MAX_DIFF_TEXT if diffs else 0
         for file in files[:MAX_FILES]:
-            items.append(self._shown(file, clients, limit=min(room, MAX_DIFF) if diffs else None))
+            items.append(self._describe_file(file, clients, limit=min(room, MAX_DIFF) if diffs else None))
             room -= len(items[-1].diff)
         return ChangesPage(items=tuple(items), complete=len(files) <= MAX_FILES)
 
-    def _shown(self, file: Standing, clients: Mapping[str, str], *, limit: int | None) -> ChangedFile:
+    def _describe_file(self, file: Standing, clients: Mapping[str, str], *, limit: int | None) -> ChangedFile:
         """`limit` is the maximum length of the diff in characters; None leaves out the diff."""
         compared = _compare(file.without, file.now)
         hunks = compared.hunks if compared is not None else ()
-        name = printable(self._files.shown(Path(file.path)))
+        name = printable(self._files.display_path(Path(file.path)))
         diff = "" if compared is None or limit is None else _diff(compared, file, name)
         runs = tuple(dict.fromkeys(change.run_id for change in file.changes))
         return ChangedFile(
@@ -134,7 +134,7 @@ class Review:
             undone_by=tuple(dict.fromkeys(person(change.author) for change in file.reverts if change.author)),
             others=file.others,
             hunks=len(hunks),
-            diff=bounded(diff, limit) if limit else "",
+            diff=truncate_lines(diff, limit) if limit else "",
             complete=limit is None or len(diff) <= limit,
             digest=file.digest,
         )
@@ -154,7 +154,7 @@ class Review:
         )
 
     def _shown_path(self, change: FileChangeRecord | RevertRecord) -> str:
-        return printable(self._files.shown(Path(change.path)))
+        return printable(self._files.display_path(Path(change.path)))
 
     # What a person undoes and redoes
 

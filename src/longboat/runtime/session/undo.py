@@ -87,7 +87,7 @@ class UndoHistory:
             raise UndoConflict(f"The files cannot be written, so nothing was changed: {why}.") from None
 
     def _conflict(self, what: str, paths: Sequence[Path]) -> UndoConflict:
-        return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.shown, paths))}.")
+        return UndoConflict(f"{what}, so nothing was changed: {', '.join(map(self._files.display_path, paths))}.")
 
     async def _record(
         self, session_id: str, turn: TurnReversal, writes: list[Write], change: Change
@@ -98,7 +98,7 @@ class UndoHistory:
         entry = replace(messages, bodies=(*messages.bodies, *files))
         unit = Unit(workspace_id=self._workspace_id, writes=[*writes, find_summary(session_id)], entries=[entry])
         await self._store.submit(unit)
-        fates = tuple(UndoneFile(path=self._files.shown(file.path), fate=_fate_of(file)) for file in turn.files)
+        fates = tuple(UndoneFile(path=self._files.display_path(file.path), fate=_fate_of(file)) for file in turn.files)
         undone = Undone(run_id=turn.run_id, files=tuple(each.path for each in fates), fates=fates)
         return undone, (await self._session(session_id)).summary_seq
 

@@ -26,7 +26,7 @@ from longboat.core.effects import (
 )
 from longboat.core.state import SessionState
 from longboat.runtime.clock import now
-from longboat.runtime.session.live_session import UsageTally
+from longboat.runtime.session.live_session import UnsavedUsage
 from longboat.store.changes import (
     add_session_usage,
     cover_queue,
@@ -272,7 +272,7 @@ def record_effects(
     builder: UnitBuilder,
     session: Session,
     effects: Iterable[Effect],
-    used: UsageTally,
+    used: UnsavedUsage,
     *,
     busy: tuple[bool, bool],
     folded: Mapping[str, Message],
@@ -305,7 +305,7 @@ def record_effects(
     return named
 
 
-def _with_usage(builder: UnitBuilder, session: Session, used: UsageTally) -> Session:
+def _with_usage(builder: UnitBuilder, session: Session, used: UnsavedUsage) -> Session:
     if (usage := used.usage) != Usage():
         context = session.context_tokens if used.context is None else used.context
         session = msgspec.structs.replace(

@@ -7,7 +7,8 @@ rules.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
@@ -118,6 +119,10 @@ class _AskTable(Generic[Ask]):
             if ask.id not in self._waiting:
                 self._wait_for(ask)
 
+    def waiting(self) -> tuple[Ask, ...]:
+        """The asks without an answer."""
+        return tuple(ask for ask, future in self._waiting.values() if not future.done())
+
     def calls(self, run_id: str) -> set[str]:
         """The calls of a run that are waiting for an answer."""
         return {ask.tool_call_id for ask, _ in self._waiting.values() if ask.run_id == run_id and ask.tool_call_id}
@@ -216,10 +221,24 @@ class Asks:
             answered_by=request.client_id,
             answered_at=now(),
         )
-        # A sub-agent's session grants go to its parent, because that is the session people see.
-        session_id = ask.parent_session_id or ask.session_id
-        grants = [add_grant(session_id, rule) for rule in granted]
-        return await self._permissions.answer(answered, *grants)
+        grants = [add_grant(_grantee(ask), rule) for rule in granted]
+        await self._permissions.answer(answered, *grants)
+        await self._answer_covered(answered)
+        return answered
+
+    async def _answer_covered(self, answered: Permission) -> None:
+        """Other calls of the session that wait for the very rules that were just granted: nobody is asked twice."""
+        for ask in self._permissions.waiting():
+            if _grantee(ask) == _grantee(answered) and _covers(answered.granted, ask):
+                allowed = msgspec.structs.replace(
+                    ask,
+                    state=AskState.ANSWERED,
+                    answer=PermissionAnswer.ONCE,
+                    answered_by=answered.answered_by,
+                    answered_at=now(),
+                )
+                with suppress(AlreadyAnswered, StoreUnavailable):  # then it stays as it is
+                    await self._permissions.answer(allowed)
 
     async def answer_question(self, question_id: str, request: AnswerQuestion) -> Question:
         _check(request)
@@ -272,6 +291,16 @@ class Asks:
         self._permissions.withdraw(about, closing)
         self._questions.withdraw(about, closing)
         return closing
+
+
+def _grantee(ask: Permission) -> str:
+    """The session that gets what is granted: of a sub-agent its parent, the one that people know."""
+    return ask.parent_session_id or ask.session_id
+
+
+def _covers(granted: Sequence[str], ask: Permission) -> bool:
+    """Whether these rules are what the ask offers to grant."""
+    return any(offer and set(offer) <= set(granted) for offer in (ask.grant, ask.wide))
 
 
 def _check(request: AnswerPermission | AnswerQuestion) -> None:

@@ -3,7 +3,9 @@
 Owns what happens at a limit. Must not know how steps and results are counted: `core.limits` does.
 """
 
-from collections.abc import Awaitable, Callable
+from asyncio import timeout
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -63,17 +65,19 @@ class TurnLimits:
         steps, minutes = section.steps, section.minutes
         if self._approved:
             steps, minutes = section.approved_steps, section.approved_minutes
-        self._counter = LimitCounter(Bounds(steps=steps, failures=section.failures, seconds=minutes * 60))
+        most = max(section.minutes, section.approved_minutes) if section.minutes and section.approved_minutes else 0
+        bounds = Bounds(steps=steps, failures=section.failures, seconds=minutes * 60, most_seconds=most * 60)
+        self._counter = LimitCounter(bounds)
 
     def renew(self) -> None:
         """Reset the counts: a person has sent another prompt into the turn."""
         self._counter.renew(self._worked_s)
 
-    def nudged(self, call: ToolCallPart, result: ToolResultPart) -> ToolResultPart:
+    def add_nudge(self, call: ToolCallPart, result: ToolResultPart) -> ToolResultPart:
         """Return the result, with a nudge if the call keeps failing."""
         return _with_note(result, self._counter.nudge(call, result))
 
-    def noted(self, message: Message) -> Message:
+    def add_note(self, message: Message) -> Message:
         """Return the results of a step, with a note for the model if a limit is near."""
         results = [part for part in message.parts if isinstance(part, ToolResultPart)]
         self._counter.add_results(results)
@@ -84,6 +88,21 @@ class TurnLimits:
 
     def add_step(self) -> None:
         self._counter.add_step()
+
+    @asynccontextmanager
+    async def answering(self) -> AsyncIterator[None]:
+        """While the model answers. One endless answer is one step, so its time is limited here: at the limit where the
+        turn would end, or at the higher one if somebody would be asked. Raises LimitReached there."""
+        asks = self._may_ask()
+        try:
+            async with timeout(self._counter.answer_s(self._worked_s, asks=asks)) as deadline:
+                yield
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            told = self._counter.describe(Limit.TIME, self._worked_s)
+            setting = "limits.approved_minutes" if asks else self._setting(Limit.TIME)
+            raise LimitReached(f"{told} ({setting} in longboat.json). Send a prompt to continue.") from None
 
     async def check(self) -> str | None:
         """Call it before a step: at a limit, it asks whether to continue. Returns the person's text for the model, if

@@ -44,7 +44,7 @@ def find_call(prompt: str) -> PromptCall | None:
 def command_info(prompt: "McpPrompt") -> CommandInfo:
     """The prompt as clients list it, beside the commands."""
     return CommandInfo(
-        name=f"{prompt.server}:{_spelled(prompt.name)}",
+        name=f"{prompt.server}:{_join_words(prompt.name)}",
         description=prompt.description,
         argument_hint=_hint(prompt.arguments),
         server=prompt.server,
@@ -57,10 +57,10 @@ def command_info(prompt: "McpPrompt") -> CommandInfo:
 
 async def fetch_prompt(servers: "McpServers", call: PromptCall) -> str:
     """Get the text for the call; ToolError says why that is not possible."""
-    offered = await servers.offered(call.server)
-    prompt = next((each for each in offered if _spelled(each.name) == call.name), None)
+    offered = await servers.list_prompts(call.server)
+    prompt = next((each for each in offered if _join_words(each.name) == call.name), None)
     if prompt is None:
-        names = ", ".join(_spelled(each.name) for each in offered) or "none"
+        names = ", ".join(_join_words(each.name) for each in offered) or "none"
         raise ToolError(f"The MCP server {call.server} has no prompt {call.name!r}. Its prompts: {names}.")
     text = await servers.prompt(call.server, prompt.name, pair_arguments(prompt, call.arguments))
     if not text.strip():
@@ -100,7 +100,7 @@ def pair_arguments(prompt: "McpPrompt", text: str) -> dict[str, str]:
             words.append(word)
     free = [name for name in names if name not in given]
     given |= _in_order(free, words)
-    usage = f"/{prompt.server}:{_spelled(prompt.name)} {_hint(prompt.arguments)}".rstrip()
+    usage = f"/{prompt.server}:{_join_words(prompt.name)} {_hint(prompt.arguments)}".rstrip()
     if words and not free:
         raise ToolError(f"Too many arguments: {' '.join(words)!r}. Usage: {usage}")
     missing = [each.name for each in prompt.arguments if each.required and each.name not in given]
@@ -116,7 +116,7 @@ def _in_order(names: Sequence[str], words: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _spelled(name: str) -> str:
+def _join_words(name: str) -> str:
     """A prompt's name as one word."""
     return re.sub(r"\s", "_", name)
 

@@ -38,11 +38,11 @@ def apply_options(setup: TurnSetup, options: RunOptions, model: Model) -> TurnSe
     form = AnswerSchema(options.schema) if options.schema is not None else None
     if options.effort is not None and not model.abilities.effort:
         told = f"{model.provider}/{model.name} has no reasoning effort setting; {options.effort} is ignored."
-        return replace(_asked(setup, form), problems=(*setup.problems, told))
-    return replace(_asked(setup, form), effort=options.effort)
+        return replace(_add_form(setup, form), problems=(*setup.problems, told))
+    return replace(_add_form(setup, form), effort=options.effort)
 
 
-def _asked(setup: TurnSetup, form: AnswerSchema | None) -> TurnSetup:
+def _add_form(setup: TurnSetup, form: AnswerSchema | None) -> TurnSetup:
     return setup if form is None else replace(setup, system=setup.system + form.instruction, form=form)
 
 

@@ -62,6 +62,7 @@ class ToolCaller:
             name=part.name,
             content=content,
             is_error=result.is_error,
+            command_failed=result.command_failed,
             images=result.images,
         )
 

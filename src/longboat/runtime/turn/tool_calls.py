@@ -1,14 +1,15 @@
-"""The tool calls of a turn, round by round.
+"""The tool calls of a turn, step by step.
 
-Owns the current round, and notices when the same call is repeated over and over. Must not know models or the rest of
-the turn.
+Owns the results of the current step, and notices when the same call is repeated over and over. Must not know models or
+the rest of the turn.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from longboat.core.history import group_calls
 from longboat.core.stream import encodable
 from longboat.core.turn import LoopGuard
 from longboat.errors import ModelError
@@ -20,7 +21,6 @@ from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
 from longboat.store.records import RunRecord
 from longboat.tasks import run_together
-from longboat.tools.protocol import Tool
 from longboat.wire.asks import CallAnswer
 from longboat.wire.events import Change
 from longboat.wire.models import Message, MessageDelta, ToolCallPart, ToolResultPart
@@ -47,31 +47,32 @@ class ToolCalls:
         self._heed_stop = heed_stop
         self._problem = problem
         self._loop_guard = LoopGuard()
-        self.round: Round | None = None
+        self._current: StepResults | None = None
         self.told: set[Path] = set()
         """Instructions of files below the workspace that the model has read in this turn."""
 
-    async def make(self, calls: list[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
-        """Make the calls and return the finished message of results. `new`: no client has seen the message yet;
-        otherwise there was a restart in between."""
-        made = self.round = Round(message, self._outbox, new=new)
+    async def make(self, calls: Sequence[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
+        """The message of the results, finished. `calls`: all of the step. `new`: nobody has seen the message yet; else
+        a restart came in between, and the calls that have a result in it are not made again."""
+        made = self._current = StepResults(message, self._outbox, new=new)
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
         )
-        for group in group_calls(calls, setup.tools):
+        for group in group_calls(call for call in calls if call.id not in made.done):
             self._heed_stop()
-            pairs = zip(made.begin(*group), group, strict=True)
-            await run_together([self._see_call(caller, slot, call) for slot, call in pairs])
-        results = made.finish(now(), self._limits.noted)
-        self.round = None
+            slots = made.begin(*group)
+            await run_together([self._see_call(caller, *pair) for pair in zip(slots, group, strict=True)])
+            self._check_loop(slots, group)
+        results = made.finish(now(), self._limits.add_note, order=[call.id for call in calls])
+        self._current = None
         return results
 
     def cut_off(self) -> Message | None:
-        """Return the message of the round in which the turn ends, if any, with the times of calls that get no
+        """Return the message of the step in which the turn ends, if any, with the times of calls that get no
         result."""
-        if self.round is None:
+        if self._current is None:
             return None
-        message = self.round.cut_off()
+        message = self._current.cut_off()
         for part in message.parts:
             if isinstance(part, ToolResultPart) and not part.finished:
                 self._owner.add_call(self._record.run.run_id, part)
@@ -79,15 +80,21 @@ class ToolCalls:
 
     async def _see_call(self, caller: ToolCaller, slot: "Slot", call: ToolCallPart) -> None:
         with self._services.traces.tool(self._record.run.run_id, call) as report:
-            result = await caller.call(call, slot)
+            result = slot.said = await caller.call(call, slot)
             report(result)
-        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.nudged(call, result)))
-        if self._loop_guard.is_loop(call, result):
-            raise ModelError(
-                f"The agent repeated the same {call.name} call with the same result. Tell it what to do differently.",
-                title="Stopped: the agent was looping",
-                code="loop_detected",
-            )
+        self._owner.add_call(self._record.run.run_id, slot.put(self._limits.add_nudge(call, result)))
+
+    def _check_loop(self, slots: Sequence["Slot"], calls: Sequence[ToolCallPart]) -> None:
+        """In the order of the calls, however their ends came: the same answers are judged the same."""
+        for slot, call in zip(slots, calls, strict=True):
+            assert slot.said is not None, "each call of the group is over"
+            if self._loop_guard.is_loop(call, slot.said):
+                raise ModelError(
+                    f"The agent repeated the same {call.name} call with the same result. Tell it what to do "
+                    "differently.",
+                    title="Stopped: the agent was looping",
+                    code="loop_detected",
+                )
 
 
 MAX_SHOWN = 1_000_000
@@ -97,9 +104,10 @@ MAX_SHOWN = 1_000_000
 class Slot:
     """One call's result: the tool's output so far and people's answers, then the result itself."""
 
-    def __init__(self, around: "Round", place: int, call_id: str, name: str) -> None:
-        self._round = around
+    def __init__(self, results: "StepResults", place: int, call_id: str, name: str) -> None:
+        self._results = results
         self._place = place
+        self.call_id = call_id
         self._shown: list[str] = []
         self._length = 0
         self._answers: list[CallAnswer] = []
@@ -108,6 +116,8 @@ class Slot:
         self._asked_at: str | None = None
         self._waited_s = 0.0
         self._result: ToolResultPart | None = None
+        self.said: ToolResultPart | None = None
+        """What the tool returned, before anything was added to it."""
 
     def part(self) -> ToolResultPart:
         if self._result is not None:
@@ -128,7 +138,7 @@ class Slot:
         at = self._length
         self._shown.append(text)
         self._length += len(text)
-        self._round.grow(self._place, at, text)
+        self._results.grow(self._place, at, text)
 
     def ask(self, asked_at: str) -> None:
         self._asked_at = asked_at
@@ -139,7 +149,7 @@ class Slot:
             self._answers.append(answer)
             self._began_at = min(self._began_at, asked_at)  # asked before a restart; the call is repeated after it
             self.wait(seconds_between(asked_at, answered_at))
-            self._round.tell()
+            self._results.tell()
 
     def wait(self, waited_s: float) -> None:
         self._asked_at = None
@@ -147,7 +157,7 @@ class Slot:
 
     def put(self, result: ToolResultPart) -> ToolResultPart:
         self._result = self._timed(msgspec.structs.replace(result, answers=tuple(self._answers)))
-        self._round.tell()
+        self._results.tell()
         return self._result
 
     def cut_off(self) -> ToolResultPart | None:
@@ -169,11 +179,15 @@ class Slot:
         return self
 
 
-class Round:
+class StepResults:
+    """The message with the results of one step's calls, as far as they have come."""
+
     def __init__(self, message: Message, outbox: Outbox, *, new: bool) -> None:
         self._base = message
         self._outbox = outbox
         done = [part for part in message.parts if isinstance(part, ToolResultPart) and part.finished]
+        self.done = frozenset(part.tool_call_id for part in done)
+        """The calls that had a result before a restart."""
         self._slots = [Slot(self, at, part.tool_call_id, part.name).keep(part) for at, part in enumerate(done)]
         outbox.whole(self.message(), Change.CREATED if new else Change.UPDATED)
 
@@ -206,21 +220,11 @@ class Round:
         parts = tuple(slot.cut_off() or slot.part() for slot in self._slots)
         return msgspec.structs.replace(self._base, parts=parts)
 
-    def finish(self, at: str, noted: Callable[[Message], Message]) -> Message:
-        """Finish the round. `noted` adds more text for the model."""
+    def finish(self, at: str, add_note: Callable[[Message], Message], *, order: Sequence[str]) -> Message:
+        """The results in the `order` of their calls; `add_note` adds more text for the model."""
         self._base = msgspec.structs.replace(self._base, finished_at=at)
-        message = noted(self.message())
+        places = {call_id: place for place, call_id in enumerate(order)}
+        self._slots.sort(key=lambda slot: places[slot.call_id])
+        message = add_note(self.message())
         self._outbox.whole(message)
         return message
-
-
-def group_calls(calls: list[ToolCallPart], tools: Mapping[str, Tool]) -> list[list[ToolCallPart]]:
-    """Group the calls in order; the calls of a group run at the same time, if their tool allows it."""
-    found: list[list[ToolCallPart]] = []
-    for call in calls:
-        tool = tools.get(call.name)
-        if found and call.name == found[-1][0].name and tool is not None and tool.spec.traits.side_by_side:
-            found[-1].append(call)
-        else:
-            found.append([call])
-    return found

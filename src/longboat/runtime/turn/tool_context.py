@@ -250,8 +250,10 @@ class CallContext:
         await self._services.files.note_change(self._record, key, path, before, after)
         return await self._services.tools.diagnostics_after(path, after)
 
-    async def ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> tuple[str, ...] | None:
-        answered = await self._ask(text, choices=choices, multiple=multiple)
+    async def ask(
+        self, text: str, *, choices: Sequence[str], multiple: bool, descriptions: Sequence[str] = ()
+    ) -> tuple[str, ...] | None:
+        answered = await self._ask(text, choices=choices, descriptions=descriptions, multiple=multiple)
         if answered is None:
             return None
         self._note(answered, CallAnswer(answered_by=answered.answered_by))
@@ -269,7 +271,9 @@ class CallContext:
         self._note(answered, answer)
         return PlanAnswer(approved=approved, wish="" if declines(said, NOT_YET) else said)
 
-    async def _ask(self, text: str, *, choices: Sequence[str], multiple: bool) -> Question | None:
+    async def _ask(
+        self, text: str, *, choices: Sequence[str], multiple: bool, descriptions: Sequence[str] = ()
+    ) -> Question | None:
         run = self._record.run
         is_asked = self._services.asks.question_of(run.run_id, self._call_id) is not None
         if not is_asked and not self._record.options.wait_for_answers and not self._services.host.can_answer():
@@ -281,6 +285,7 @@ class CallContext:
             tool_call_id=self._call_id,
             text=text,
             choices=tuple(choices),
+            descriptions=tuple(descriptions),
             multiple=multiple,
             asked_at=now(),
             parent_run_id=run.parent_run_id,

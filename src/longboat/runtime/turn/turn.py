@@ -51,7 +51,6 @@ from longboat.wire.models import (
     Role,
     TextPart,
     ToolCallPart,
-    ToolResultPart,
 )
 
 logger = logging.getLogger(__name__)
@@ -412,7 +411,8 @@ class Turn:
             sent_requests=self._sent_requests,
             traces=self._services.traces,
         )
-        finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
+        async with self._limits.answering():
+            finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
         self._models.answered()
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
@@ -430,8 +430,7 @@ class Turn:
         if last is None or last.role is not Role.TOOL or last.finished_at is not None:
             return
         self._own.remove(self._history.pop())
-        have = {part.tool_call_id for part in last.parts if isinstance(part, ToolResultPart) and part.finished}
-        calls = [call for call in calls_of(self._history[-1]) if call.id not in have]
+        calls = calls_of(self._history[-1])
         self._take(await self._tool_calls.make(calls, last, self._setup, new=False))
         await self._heed_approval()
 

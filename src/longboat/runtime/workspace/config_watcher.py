@@ -71,7 +71,7 @@ class ConfigWatcher:
 
     async def _news(self) -> ConfigChanged:
         try:
-            page = await self._models.offered(self._directory)
+            page = await self._models.list_models(self._directory)
         except LongboatError as error:
             return ConfigChanged(large=None, small=None, ready=False, problem=error.message)
         return ConfigChanged(large=page.large, small=page.small, ready=page.problem is None, problem=page.problem)

@@ -136,7 +136,7 @@ class ModelPool:
             self._found[directory, name, role] = (config, lineup)
         return lineup
 
-    async def offered(self, directory: Path) -> ModelPage:
+    async def list_models(self, directory: Path) -> ModelPage:
         """List the models that a prompt in this directory can name."""
         if self._source is not None:
             model = self._source.resolve(None, "large")

@@ -90,6 +90,7 @@ class Services:
         self.models = models
         self.config_watcher = ConfigWatcher(directory, models, self.tasks, self.tell)
         self._private = private_rules(directory, settings)
+        self._remembering = asyncio.Lock()
 
     def config(self) -> Config:
         return self.models.config(self.directory)
@@ -133,7 +134,8 @@ class Services:
         return rules_file(self.directory, user_dir=Path.home())
 
     async def remember(self, rules: tuple[str, ...]) -> None:
-        await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())
+        async with self._remembering:  # calls that run side by side may be answered at once: no rule is lost
+            await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())
 
     async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
         setup = await self.tools.turn_setup(

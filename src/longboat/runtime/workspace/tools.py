@@ -19,6 +19,7 @@ from longboat.config.load import user_config_file
 from longboat.config.references import names_in
 from longboat.config.settings import Config
 from longboat.context.hooks import read_hooks
+from longboat.context.instructions import for_small_window
 from longboat.context.library import Agent, Command, Context, Library, Skill
 from longboat.context.prompt import build_prompt, build_short_prompt, build_small_prompt, instruction_block
 from longboat.core.prompts import NO_TOOLS, PLAN_AS_ANSWER, PLAN_FIRST, PLAN_WITH_TOOL
@@ -174,7 +175,7 @@ class WorkspaceTools:
         """As the newest turn read it."""
         return self._context
 
-    async def offered(self) -> workshop.SkillPage:
+    async def list_skills(self) -> workshop.SkillPage:
         """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
         that are connected. A command in a file hides a prompt of the same name."""
         context = await asyncio.to_thread(self._library.load)
@@ -258,7 +259,11 @@ class WorkspaceTools:
     async def _small_setup(self, config: Config, model: Model, *, child: bool, plan: bool) -> TurnSetup:
         """Set up a turn for a model with a small window."""
         can = model.abilities
-        system = build_short_prompt(self._directory) if can.agent else build_small_prompt(date.today().isoformat())
+        if can.agent:
+            told = for_small_window(self._context.instructions, model.context_window)
+            system = build_short_prompt(self._directory, instructions=told)
+        else:
+            system = build_small_prompt(date.today().isoformat())
         setup = TurnSetup(
             system=system if can.tools else system + NO_TOOLS,
             tools=await self._few_tools(config, model, child=child, plan=plan),

@@ -190,7 +190,7 @@ class Workspace:
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy, advice=advice)
 
     async def models(self) -> ModelPage:
-        return await self.services.models.offered(self.directory)
+        return await self.services.models.list_models(self.directory)
 
     async def welcome(self) -> Welcome:
         return await welcome(self.directory, self.tools.environ)

@@ -60,7 +60,7 @@ async def list_lsp(request: HttpRequest) -> LspPage:
 async def list_skills(request: HttpRequest) -> SkillPage:
     """The skills, custom commands and sub-agents in the project's and the user's files, and the problems found in them.
     The commands include the prompts of connected MCP servers."""
-    return await (await workspace_of(request)).tools.offered()
+    return await (await workspace_of(request)).tools.list_skills()
 
 
 HANDLERS = [

@@ -19,7 +19,7 @@ from longboat.permissions.verdict import Need
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolContext, ToolError
 from longboat.tools.files.paths import Target, missing, resolve, unreadable
-from longboat.tools.files.text import bounded
+from longboat.tools.files.text import truncate_lines
 
 MAX_BYTES = 20 * 2**20
 """Larger files are read in ranges and not edited."""
@@ -92,11 +92,11 @@ async def make(context: ToolContext, change: Change, *, tool: str, title: str) -
         argument=target.shown,
         paths=(str(target.path),),
         title=title,
-        detail=bounded(change.difference, MAX_DETAIL),
+        detail=truncate_lines(change.difference, MAX_DETAIL),
     )
     await context.permit(need)
     said = await apply(context, change)
-    return [part for part in (bounded(change.difference, MAX_RESULT), said) if part]
+    return [part for part in (truncate_lines(change.difference, MAX_RESULT), said) if part]
 
 
 async def apply(context: ToolContext, change: Change) -> str:

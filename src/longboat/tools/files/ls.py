@@ -40,6 +40,7 @@ class LsTool:
             heading=("path",),
             lists=Lists.NAMES,
             sub_agents=SubAgents.ALL,
+            side_by_side=True,
             quick=True,
             draw=Draw.QUIET,
         ),

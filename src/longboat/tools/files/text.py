@@ -132,7 +132,7 @@ def merge(base: bytes | None, ours: bytes | None, theirs: bytes | None, *, prefe
         return preferred
 
 
-def bounded(text: str, limit: int) -> str:
+def truncate_lines(text: str, limit: int) -> str:
     """At most about `limit` characters of `text`, by whole lines, with what was left out said."""
     if len(text) <= limit:
         return text

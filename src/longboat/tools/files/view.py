@@ -56,6 +56,7 @@ class ViewTool:
             heading=("path",),
             governs=Governs.READING,
             sub_agents=SubAgents.ALL,
+            side_by_side=True,
             quick=True,
             draw=Draw.FILE,
         ),

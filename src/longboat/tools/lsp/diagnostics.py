@@ -27,7 +27,14 @@ class DiagnosticsTool(LanguageServerTool):
     spec = spec_of(
         "diagnostics",
         Input,
-        ToolTraits(effect=Effect.READS, path="path", heading=("path",), sub_agents=SubAgents.ALL, quick=True),
+        ToolTraits(
+            effect=Effect.READS,
+            path="path",
+            heading=("path",),
+            sub_agents=SubAgents.ALL,
+            side_by_side=True,
+            quick=True,
+        ),
     )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
@@ -45,7 +52,7 @@ class DiagnosticsTool(LanguageServerTool):
         said = report.said
         lines = [
             f"{join_names(report.names)}: {summary(said)}.",
-            *diagnostic_lines(said, self._servers.shown, most=MAX_LINES),
+            *diagnostic_lines(said, self._servers.display_path, most=MAX_LINES),
         ]
         if report.looked_at < report.files:
             lines.append(f"(Checked {report.looked_at} of {report.files} files: those that changed last.)")

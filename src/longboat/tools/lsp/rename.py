@@ -12,7 +12,7 @@ from msgspec import Meta
 from longboat.permissions.verdict import Need
 from longboat.tools.context import ToolContext, ToolError, parse
 from longboat.tools.files.file_io import MAX_DETAIL, MAX_RESULT, Change, apply_all
-from longboat.tools.files.text import bounded
+from longboat.tools.files.text import truncate_lines
 from longboat.tools.lsp.client.edit import changes_of
 from longboat.tools.lsp.client.shapes import EDIT, WorkspaceEdit
 from longboat.tools.lsp.client.symbol_location import FileName, LineNumber, SymbolLocation, SymbolName, find_symbol
@@ -57,9 +57,13 @@ class RenameTool(LanguageServerTool):
         await context.permit(_need(location, changes, title, difference))
         for change in changes:
             await context.note_read(change.target.path, change.before or b"")
-        said = bounded("\n".join(dict.fromkeys(filter(None, await apply_all(context, changes)))), MAX_SAID)
+        said = truncate_lines("\n".join(dict.fromkeys(filter(None, await apply_all(context, changes)))), MAX_SAID)
         names = ", ".join(change.target.shown for change in changes)
-        parts = [f"Renamed {wanted.symbol} to {wanted.new_name} in {names}.", bounded(difference, MAX_RESULT), said]
+        parts = [
+            f"Renamed {wanted.symbol} to {wanted.new_name} in {names}.",
+            truncate_lines(difference, MAX_RESULT),
+            said,
+        ]
         return ToolResult(content="\n\n".join(part for part in parts if part))
 
     async def _changes(self, context: ToolContext, location: SymbolLocation, wanted: Input) -> list[Change]:
@@ -82,5 +86,5 @@ def _need(location: SymbolLocation, changes: list[Change], title: str, differenc
         argument=location.source.target.shown,
         paths=tuple(str(change.target.path) for change in changes),
         title=title,
-        detail=bounded(difference, MAX_DETAIL),
+        detail=truncate_lines(difference, MAX_DETAIL),
     )

@@ -86,7 +86,7 @@ class SymbolsTool(LanguageServerTool):
         if place is None or not place.path.is_relative_to(workspace):
             return None
         owner = f" in {plain_text(symbol.container_name, 80)}" if symbol.container_name else ""
-        return f"{self._servers.shown(place.path)}:{place.line + 1}: {_named(symbol)}{owner}"
+        return f"{self._servers.display_path(place.path)}:{place.line + 1}: {_named(symbol)}{owner}"
 
 
 def _rows(symbols: list[Symbol], depth: int) -> list[Row]:

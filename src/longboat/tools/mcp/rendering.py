@@ -11,7 +11,7 @@ HEAD = TAIL = 15_000
 """Characters kept of the beginning and of the end of an answer."""
 
 
-def bounded(text: str) -> str:
+def truncate_middle(text: str) -> str:
     left_out = len(text) - HEAD - TAIL
     if left_out <= 0:
         return text
@@ -25,11 +25,11 @@ def call_answer(result: types.CallToolResult) -> Answer:
     if structured is not None and not _repeats(structured, texts):
         parts.append(json.dumps(structured, ensure_ascii=False, indent=2))
     text = "\n".join(part for part in parts if part)
-    return Answer(text=bounded(text) or "[no content]", is_error=result.is_error)
+    return Answer(text=truncate_middle(text) or "[no content]", is_error=result.is_error)
 
 
 def resource_text(result: types.ReadResourceResult) -> str:
-    return bounded("\n".join(_resource(contents) for contents in result.contents)) or "[empty]"
+    return truncate_middle("\n".join(_resource(contents) for contents in result.contents)) or "[empty]"
 
 
 def prompt_text(result: types.GetPromptResult) -> str:
@@ -38,7 +38,7 @@ def prompt_text(result: types.GetPromptResult) -> str:
     for message in result.messages:
         text = _block(message.content)
         parts.append(text if message.role == "user" else f"[{message.role}] {text}")
-    return bounded("\n\n".join(parts))
+    return truncate_middle("\n\n".join(parts))
 
 
 def _block(block: types.ContentBlock) -> str:

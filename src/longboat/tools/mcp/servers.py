@@ -106,7 +106,7 @@ class McpServers:
     def states(self) -> list[ServerState]:
         return [*(server.state for server in self._servers.values()), *self._others.values()]
 
-    async def offered(self, server: str) -> tuple[McpPrompt, ...]:
+    async def list_prompts(self, server: str) -> tuple[McpPrompt, ...]:
         """The prompts of a server that may first have to be connected; ToolError says why they cannot be had."""
         return await self._server(server).prompts()
 

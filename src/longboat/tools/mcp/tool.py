@@ -18,8 +18,9 @@ _DETAIL_LIMIT = 20_000
 
 class McpTool:
     def __init__(self, server: Server, offered: OfferedTool, name: str) -> None:
-        # What the server says of itself lets a run that plans first call it. Each call needs approval all the same.
-        traits = ToolTraits(effect=Effect.READS) if offered.only_reads else UNKNOWN
+        # What the server says of itself lets a run that plans first call it, and lets calls run at the same time. Each
+        # call needs approval all the same.
+        traits = ToolTraits(effect=Effect.READS, side_by_side=True) if offered.only_reads else UNKNOWN
         self.spec = ToolSpec(name=name, description=offered.description, schema=offered.schema, traits=traits)
         self._server = server
         self._tool = offered.name

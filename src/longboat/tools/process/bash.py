@@ -164,7 +164,8 @@ class BashTool:
         said += hint(bool(job.exit_code))
         output = job.read(session_id).rstrip("\n")
         failed = bool(job.exit_code) or job.state is JobState.TIMED_OUT
-        return ToolResult(content=f"{output}\n[{said}]" if output else f"[no output; {said}]", is_error=failed)
+        content = f"{output}\n[{said}]" if output else f"[no output; {said}]"
+        return ToolResult(content=content, is_error=failed, command_failed=failed)
 
     async def _follow(self, job: Job, asked: Input) -> tuple[bool, str]:
         """Whether it continues as a job, and the note about it."""

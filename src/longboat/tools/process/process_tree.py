@@ -20,7 +20,7 @@ from longboat.tools.process import supervisor
 from longboat.tools.process.supervisor import PLACE_BITS, limits_of
 
 MARK = supervisor.MARK
-PATIENCE_S = 0.7
+KILL_AFTER_S = 0.7
 """Between TERM and KILL: A1 grants a second for both."""
 _HAS_PROC = os.path.exists("/proc/self/stat")
 _LOOK_EVERY_S = 0.02
@@ -102,7 +102,7 @@ async def end(group: int | None, mark: str, *, guard: int | None = None) -> None
     left = find(group, mark, guard=guard)
     _signal(left, signal.SIGTERM)
     _signal(left, signal.SIGCONT)  # a stopped process gets its TERM when it goes on
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + KILL_AFTER_S
     # Most of them are not our children: no one tells us of their end.
     while time.monotonic() < deadline and any(is_alive(pid) for pid in left):  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_EVERY_S)

@@ -355,7 +355,7 @@ def _enter(fence_fd: int | None, sieve: bytes, file_size: int, argv: list[str], 
     os.execvpe(argv[0], argv, environ)
 
 
-def alone(fence: str, sieve: str, file_size: str, *argv: str) -> None:
+def run_without_guard(fence: str, sieve: str, file_size: str, *argv: str) -> None:
     """Go into a fence and become the command there, without a guard."""
     if fence:
         os.set_inheritable(int(fence), False)
@@ -367,4 +367,4 @@ def alone(fence: str, sieve: str, file_size: str, *argv: str) -> None:
 
 
 if __name__ == "__main__":
-    alone(*sys.argv[1:]) if sys.argv[1:] else main()
+    run_without_guard(*sys.argv[1:]) if sys.argv[1:] else main()

@@ -55,6 +55,7 @@ class GrepTool:
             heading=("pattern", "path"),
             lists=Lists.CONTENTS,
             sub_agents=SubAgents.ALL,
+            side_by_side=True,
             quick=True,
             draw=Draw.QUIET,
         ),
@@ -97,9 +98,9 @@ class GrepTool:
     async def _show(
         self, context: ToolContext, wanted: Input, base: Path, globs: Globs | None, output: Output
     ) -> ToolResult | None:
-        place = matches.Place(workspace=context.directory, base=base, globs=globs, hidden=context.hidden())
+        scope = matches.SearchScope(workspace=context.directory, base=base, globs=globs, hidden=context.hidden())
         render = {"content": matches.content, "files": matches.files, "count": matches.counts}[wanted.mode]
-        text = await asyncio.to_thread(render, output.content, place)
+        text = await asyncio.to_thread(render, output.content, scope)
         if output.stopped:
             text += f"\n\n(The search stopped early: {output.stopped}. Use a narrower pattern, path or include.)"
         return ToolResult(content=text) if text else None

@@ -59,7 +59,7 @@ _DECODER = msgspec.json.Decoder(_Message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SearchScope:
     """Where to search, what to show, and how paths are shown."""
 
     workspace: Path
@@ -83,15 +83,15 @@ class _Line:
     is_match: bool
 
 
-def files(output: bytes, place: Place) -> str:
+def files(output: bytes, scope: SearchScope) -> str:
     *names, _ = output.split(b"\0")
-    return _format_lines(sorted(path for name in names if (path := place.path_of(name)) is not None))
+    return _format_lines(sorted(path for name in names if (path := scope.path_of(name)) is not None))
 
 
-def counts(output: bytes, place: Place) -> str:
+def counts(output: bytes, scope: SearchScope) -> str:
     found = []
     for name, count in _COUNT.findall(output):
-        if (path := place.path_of(name)) is not None:
+        if (path := scope.path_of(name)) is not None:
             found.append((path, int(count)))
     if not found:
         return ""
@@ -105,8 +105,8 @@ def _format_lines(lines: list[str]) -> str:
     return "\n".join(lines)
 
 
-def content(output: bytes, place: Place) -> str:
-    found = _by_file(output, place)
+def content(output: bytes, scope: SearchScope) -> str:
+    found = _by_file(output, scope)
     total = sum(line.is_match for lines in found.values() for line in lines)
     parts: list[str] = []
     size = matched = 0
@@ -122,12 +122,12 @@ def content(output: bytes, place: Place) -> str:
     return "\n".join(parts)
 
 
-def _by_file(output: bytes, place: Place) -> dict[str, list[_Line]]:
+def _by_file(output: bytes, scope: SearchScope) -> dict[str, list[_Line]]:
     found: dict[str, list[_Line]] = {}
     *messages, _ = output.split(b"\n")
     for message in map(_DECODER.decode, messages):
         event = message.data
-        path = place.path_of(event.path.bytes())
+        path = scope.path_of(event.path.bytes())
         if path is None:
             continue
         if message.type in ("match", "context"):

@@ -31,7 +31,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class FetchTool:
-    spec = spec_of("fetch", Input, ToolTraits(url="url", heading=("url",), sub_agents=SubAgents.ALL))
+    spec = spec_of("fetch", Input, ToolTraits(url="url", heading=("url",), sub_agents=SubAgents.ALL, side_by_side=True))
 
     def __init__(self, web: Web) -> None:
         self._web = web

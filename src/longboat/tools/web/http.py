@@ -1,7 +1,8 @@
 """Fetches a URL from the public web: every redirect is checked, everything is limited.
 
-Owns what may be reached. A host name is resolved here and the connection goes to the checked address, so it does not
-matter if the name resolves differently a moment later. Does not know tools or files.
+Owns what may be reached: a web page or a model must not lead a tool to what only this machine can reach, such as
+itself, its network and its cloud's keys. A host name is resolved here and the connection goes to the checked address,
+so it does not matter if the name resolves differently a moment later. Does not know tools or files.
 """
 
 import asyncio
@@ -11,12 +12,12 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from socket import SOCK_STREAM, gaierror
 from typing import TYPE_CHECKING
 
 from longboat import __version__
 from longboat.tools.context import ToolError
-from longboat.tools.web.addresses import may_reach, networks
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,6 +28,8 @@ TIMEOUT_S = 30.0
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 Permit = Callable[[str], Awaitable[None]]
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +120,7 @@ class Web:
             location = response.headers.get("location")
             if response.status_code in _REDIRECTS and location:
                 return _checked(location, base=url)
-            body, is_whole = await _bounded(response, limit)
+            body, is_whole = await _read_at_most(response, limit)
             content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             return Page(
                 url=str(url),
@@ -215,7 +218,7 @@ def _request(
     return client.build_request(method, url.copy_with(host=address), headers=whole, content=body, extensions=name)
 
 
-async def _bounded(response: "httpx2.Response", limit: int) -> tuple[bytes, bool]:
+async def _read_at_most(response: "httpx2.Response", limit: int) -> tuple[bytes, bool]:
     """At most `limit` bytes of the body, and whether that is all. Unpacked here, so that a small answer cannot fill the
     memory."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
@@ -229,3 +232,54 @@ async def _bounded(response: "httpx2.Response", limit: int) -> tuple[bytes, bool
             if len(body) > limit:
                 return bytes(body[:limit]), False
     return bytes(body), True
+
+
+# Which addresses may be reached
+
+_NAT64 = ip_network("64:ff9b::/96")
+_CLOSED = tuple(
+    ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # behind carriers' NAT; a cloud keeps its keys here
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's own service on a public number
+        "169.254.0.0/16",  # most clouds keep their keys here
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/3",
+    )
+)
+_OPEN_V6 = ip_network("2000::/3")
+_CLOSED_V6 = tuple(ip_network(text) for text in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"))
+
+
+def networks(texts: Iterable[str]) -> tuple[Network, ...]:
+    """The networks a setting names; a ValueError says which text is none."""
+    return tuple(ip_network(text, strict=False) for text in texts)
+
+
+def may_reach(text: str, allowed: Iterable[Network] = ()) -> bool:
+    """Whether an address is public, or in a network that the user allowed."""
+    address = _inner(ip_address(text.partition("%")[0]))
+    if any(address in network for network in allowed):
+        return True
+    if isinstance(address, IPv4Address):
+        return not any(address in network for network in _CLOSED)
+    return address in _OPEN_V6 and not any(address in network for network in _CLOSED_V6)
+
+
+def _inner(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address only wraps."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address

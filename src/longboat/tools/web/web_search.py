@@ -54,7 +54,7 @@ class _Answer(_Results, frozen=True, kw_only=True):
 
 
 class WebSearchTool:
-    spec = spec_of("web_search", Input, ToolTraits(heading=("query",), sub_agents=SubAgents.ALL))
+    spec = spec_of("web_search", Input, ToolTraits(heading=("query",), sub_agents=SubAgents.ALL, side_by_side=True))
 
     def __init__(self, provider: SearchProvider) -> None:
         self._provider = provider

@@ -11,7 +11,7 @@ from textual.widgets import Button, Input, Static, TextArea
 
 from longboat.tui.dialogs.fields import Field, Lines
 from longboat.tui.dialogs.frame import Dialog, keys_line
-from longboat.wire.plain import plain, plain_line, spelled
+from longboat.wire.plain import mark_hidden, plain, plain_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class TextDialog(Dialog[Written]):
         self.set_class(lines, "-lines")
 
     def body(self) -> list[Widget]:
-        shown = spelled(self._text)
+        shown = mark_hidden(self._text)
         field: Widget = Lines(shown, id="field") if self._lines else Field(plain_line(shown), id="field")
         save = "ctrl+s" if self._lines else "enter"
         return [

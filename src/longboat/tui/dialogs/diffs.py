@@ -16,13 +16,19 @@ from textual.widgets.option_list import Option
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed, TextDialog, Written
 from longboat.tui.dialogs.frame import Dialog, keys_content
+from longboat.tui.editor import NotEdited
+from longboat.tui.panels.diff_rows import Comment, Row
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.panels.review import ReviewView
 from longboat.wire.plain import plain_line
-from longboat.wire.review import ChangedFile, ChangesPage
+from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 
 Undo = Callable[[ChangedFile, Sequence[int] | None], Awaitable[ChangesPage]]
 """Undoes these hunks of a file, or all of it, and returns the changes that stand."""
+Redo = Callable[[UndoneChange], Awaitable[ChangesPage]]
+"""Redoes what was undone, and returns the changes that stand."""
+Edit = Callable[[ChangedFile, int], Awaitable[ChangesPage]]
+"""Opens a file in the person's editor, at a line, and returns the changes that stand afterwards."""
 
 LIST_WIDTH = 140
 """The columns needed for the list of files beside the diff: the diff keeps enough for side by side."""
@@ -35,8 +41,18 @@ class Comments:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Remark:
+    """A comment on a line of a file."""
+
+    path: str
+    place: str
+    row: Row
+    text: str
+
+
 class DiffDialog(Dialog[Comments]):
-    """j and k switch files; u undoes the hunk at the cursor."""
+    """j and k switch files; u undoes the hunk at the cursor, r redoes what was undone."""
 
     HEADING = "Changes"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -44,7 +60,10 @@ class DiffDialog(Dialog[Comments]):
         Binding("k,shift+tab", "file(-1)", "Previous file", priority=True),
         Binding("u", "undo_hunk", "Undo the hunk"),
         Binding("U", "undo_file", "Undo the file"),
+        Binding("r", "redo", "Redo what was undone"),
+        Binding("o", "edit", "Open in the editor"),
         Binding("c", "comment", "Comment on the line"),
+        Binding("delete,backspace,d", "remove_comment", "Remove the comment"),
         Binding("q", "later", show=False),
     ]
     DEFAULT_CSS = """
@@ -59,13 +78,15 @@ class DiffDialog(Dialog[Comments]):
     }
     """
 
-    def __init__(self, page: ChangesPage, undo: Undo, *, split: bool = False) -> None:
+    def __init__(self, page: ChangesPage, undo: Undo, redo: Redo, edit: Edit, *, split: bool = False) -> None:
         super().__init__()
         self._page = page
         self._undo = undo
+        self._redo = redo
+        self._edit = edit
         self._split = split
         self._at = 0
-        self._comments: list[str] = []
+        self._comments: list[_Remark] = []
 
     def body(self) -> list[Widget]:
         return [
@@ -113,6 +134,12 @@ class DiffDialog(Dialog[Comments]):
         if file is not None:
             self._files.highlighted = self._at
             self._view.show(file.diff, file.path)
+        self._show_comments()
+
+    def _show_comments(self) -> None:
+        if (file := self._file) is not None:
+            here = [(number, each) for number, each in enumerate(self._comments) if each.path == file.path]
+            self._view.show_comments([Comment(number=number, row=each.row, text=each.text) for number, each in here])
         self.query_one("#name", Static).update(self._headline())
         self._draw_keys()
 
@@ -121,7 +148,11 @@ class DiffDialog(Dialog[Comments]):
         if self._file is not None:
             split = "unified" if self._view.is_split else "side by side"
             keys = [("j k", "file"), ("n p", "hunk"), ("↑↓", "line"), ("s", split), ("c", "comment"), *keys]
+            keys[-1:-1] = [("del", "remove comment")] if self._comments else []
+            keys[-1:-1] = [("o", "editor")]
             keys.insert(3, ("u U", "undo hunk, file"))
+        if self._page.undone:
+            keys.insert(-1, ("r", "redo"))
         self.query_one("#keys", Static).update(keys_content(*keys))
 
     def _headline(self) -> Content:
@@ -178,19 +209,31 @@ class DiffDialog(Dialog[Comments]):
         dialog = ConfirmDialog(question, yes="Undo")
         self.app.push_screen(dialog, lambda answer: self._confirmed(answer, partial(self._undo, file, hunks)))
 
-    def _confirmed(self, answer: Confirmed | None, undo: Callable[[], Awaitable[ChangesPage]]) -> None:
-        if answer is not None:
-            self.app.run_worker(self._undone(undo), group="review")
+    def action_redo(self) -> None:
+        """What was undone last: in the file that is shown, or in any if nothing was undone there."""
+        path = self._file.path if self._file is not None else ""
+        undone = sorted(self._page.undone, key=lambda each: each.path != path)
+        if not undone:
+            self.complain("There is nothing to redo.")
+            return
+        by = f", undone by {undone[0].by}" if undone[0].by else ""
+        question = f"Redo {plain_line(undone[0].what)} in {plain_line(undone[0].path)}{plain_line(by)}?"
+        dialog = ConfirmDialog(question, yes="Redo")
+        self.app.push_screen(dialog, lambda answer: self._confirmed(answer, partial(self._redo, undone[0])))
 
-    async def _undone(self, undo: Callable[[], Awaitable[ChangesPage]]) -> None:
+    def _confirmed(self, answer: Confirmed | None, change: Callable[[], Awaitable[ChangesPage]]) -> None:
+        if answer is not None:
+            self.app.run_worker(self._changed(change), group="review")
+
+    async def _changed(self, change: Callable[[], Awaitable[ChangesPage]]) -> None:
         """An error is shown in the box, which stays open."""
         try:
-            page = await undo()
-        except LongboatError as error:
+            page = await change()
+        except (LongboatError, NotEdited) as error:
             if self.is_open:
-                self.complain(plain_line(error.message))
+                self.complain(plain_line(str(error)))
             else:
-                self.app.notify(plain_line(error.message), severity="error", markup=False)
+                self.app.notify(plain_line(str(error)), severity="error", markup=False)
             return
         if self.is_open:
             hunk = self._view.hunk
@@ -201,20 +244,35 @@ class DiffDialog(Dialog[Comments]):
             if hunk and self._file is not None and self._file.path == path:
                 self._view.move_to_hunk(hunk)
 
+    def action_edit(self) -> None:
+        if (file := self._file) is not None:
+            self.complain("")
+            self.app.run_worker(self._changed(partial(self._edit, file, self._view.line_now)), group="review")
+
     def action_comment(self) -> None:
         if (file := self._file) is None:
             return
-        line = self._view.line
+        row, line = self._view.row, self._view.line
         place = f"In {plain_line(file.path)}" + (f" line {line}" if line is not None else "")
-        self.app.push_screen(TextDialog(f"{place}:"), lambda written: self._commented(place, written))
+        self.app.push_screen(TextDialog(f"{place}:"), lambda written: self._commented(file.path, place, row, written))
 
-    def _commented(self, place: str, written: Written | None) -> None:
+    def _commented(self, path: str, place: str, row: Row, written: Written | None) -> None:
         if written is not None:
-            self._comments.append(f"{place}: {written.text}")
-            self.query_one("#name", Static).update(self._headline())
+            self._comments.append(_Remark(path=path, place=place, row=row, text=written.text))
+            self._show_comments()
+
+    def action_remove_comment(self) -> None:
+        number = self._view.comment if self._file is not None else None
+        if number is None:
+            self.complain("There is no comment on this line.")
+            return
+        del self._comments[number]
+        self.complain("")
+        self._show_comments()
 
     def action_later(self) -> None:
-        self.end(Comments(text="\n".join(self._comments)) if self._comments else None)
+        lines = [f"{each.place}: {each.text}" for each in self._comments]
+        self.end(Comments(text="\n".join(lines)) if lines else None)
 
 
 def _row(file: ChangedFile) -> Content:

@@ -7,7 +7,7 @@ from textual.widgets.text_area import Edit, EditResult
 from longboat.tui.attachments import in_lines
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.textual_fixes import run_key_binding
-from longboat.wire.plain import plain, spelled
+from longboat.wire.plain import mark_hidden, plain
 
 
 class Field(Input):
@@ -35,5 +35,5 @@ class Lines(TextArea):
         await run_key_binding(self, event)
 
     def edit(self, edit: Edit) -> EditResult:
-        edit.text = spelled(in_lines(edit.text))
+        edit.text = mark_hidden(in_lines(edit.text))
         return super().edit(edit)

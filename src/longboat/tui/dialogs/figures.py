@@ -24,7 +24,7 @@ def tokens(number: int | None) -> str:
     return f"{number / 1_000_000:.1f}M".replace(".0M", "M")
 
 
-def lasted(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     whole = int(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -109,7 +109,10 @@ DIALOG_HELP = (
             ("s", "Side by side or unified, with at least 100 columns"),
             ("u", "Undo the hunk, after a confirmation"),
             ("U", "Undo all changes to the file, after a confirmation"),
+            ("r", "Redo what was undone last, after a confirmation"),
+            ("o", "Open the file at the cursor in $EDITOR"),
             ("c", "Comment on the line (comments go into your prompt)"),
+            ("del", "Remove the comment at the cursor"),
             ("q", "Close"),
         ),
     ),
@@ -152,7 +155,7 @@ class HelpScreen(Dialog[None]):
 
     @on(Input.Changed)
     def _tell(self) -> None:
-        self.query_one("#told", Static).update(self._told(self.query_one("#find", Input).value))
+        self.query_one("#told", Static).update(self._render_sections(self.query_one("#find", Input).value))
 
     def on_resize(self, event: events.Resize) -> None:
         self.when_laid_out(self._tell)  # the width is known by then
@@ -164,7 +167,7 @@ class HelpScreen(Dialog[None]):
     def action_look(self, lines: int) -> None:
         self.query_one("#pages").scroll_relative(y=lines, animate=False)
 
-    def _told(self, text: str) -> Content:
+    def _render_sections(self, text: str) -> Content:
         words, width = text.casefold().split(), self.query_one("#pages").scrollable_content_region.width
         parts: list[Content | tuple[str, str] | str] = []
         for section in self._sections:

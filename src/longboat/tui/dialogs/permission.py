@@ -288,7 +288,7 @@ def _marked_command(permission: Permission) -> Content:
 
 def _told_parts(permission: Permission) -> Content:
     """A line for each part of the command with a reason of its own."""
-    lines = [(plain_line(part.told()), "$text-warning") for part in permission.noted_parts]
+    lines = [(plain_line(part.describe()), "$text-warning") for part in permission.noted_parts]
     if permission.more_parts:
         lines.append((f"… and {permission.more_parts} more", FAINT))
     return Content("\n").join(Content.styled(*line) for line in lines)

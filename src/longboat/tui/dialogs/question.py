@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from longboat.tui.dialogs.asks import Gone, tell, told_question
 from longboat.tui.dialogs.fields import Field
 from longboat.tui.dialogs.frame import GRACE_S, Clock, Dialog, keys_line
+from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.asks import Question
 from longboat.wire.plain import plain, plain_line
@@ -112,7 +113,15 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
     def _option(self, index: int) -> Option:
         number = f"{index + 1}" if index < 9 else " "
         mark = f"[{'x' if index in self._marked else ' '}] " if self.question.multiple else ""
-        return Option(Content.assemble((f"{number} ", "bold"), mark, plain_line(self.question.choices[index])))
+        meaning = plain_line(self.question.description_of(index))
+        return Option(
+            Content.assemble(
+                (f"{number} ", "bold"),
+                mark,
+                plain_line(self.question.choices[index]),
+                (f"\n{' ' * (2 + len(mark))}{meaning}" if meaning else "", FAINT),
+            )
+        )
 
     def action_number(self, number: int) -> None:
         """Send the choice, or mark it if several are allowed."""

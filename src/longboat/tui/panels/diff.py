@@ -22,6 +22,8 @@ from longboat.wire.plain import plain_line
 
 SPLIT_WIDTH = 100
 """The columns needed for side by side."""
+_WHOLE = (Kind.HUNK, Kind.NOTE, Kind.COMMENT)
+"""Rows without line numbers, as wide as the diff."""
 _BLOCK = 100
 """Lines highlighted at a time: enough for a lexer, and a huge hunk costs no more than its visible part."""
 
@@ -30,6 +32,7 @@ _CLASSES = {
     Kind.DELETED: "diff--deleted",
     Kind.HUNK: "diff--hunk",
     Kind.NOTE: "diff--note",
+    Kind.COMMENT: "diff--comment",
     Kind.CONTEXT: "diff--context",
 }
 
@@ -78,6 +81,7 @@ class DiffView(ScrollView, can_focus=True):
         & > .diff--deleted { background: $error 20%; }
         & > .diff--hunk { color: $text-primary; background: $primary 15%; }
         & > .diff--note { color: $text-muted; text-style: italic; }
+        & > .diff--comment { color: $text-accent; text-style: bold; }
         & > .diff--number { color: $text-muted; }
         &:focus { background-tint: $foreground 4%; }
         /* With sixteen colours there are no light backgrounds: colour the text instead. */
@@ -114,6 +118,9 @@ class DiffView(ScrollView, can_focus=True):
         rows = read_rows(diff)
         if not rows.rows:
             rows = Rows(rows=(Row(kind=Kind.NOTE, text="No lines to show."),), additions=0, deletions=0)
+        self._draw_rows(rows)
+
+    def _draw_rows(self, rows: Rows) -> None:
         self._rows = rows
         self._sides = tuple(rows.sides())
         self._texts = _texts_of(rows)
@@ -159,21 +166,23 @@ class DiffView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
         if not self.is_split:
             row = self._rows.rows[place]
-            return self._drawn(row, row.new is not None, width, shift, (row.old, row.new))
+            return self._render_row(row, row.new is not None, width, shift, (row.old, row.new))
         old, new = self._sides[place]
-        if old is not None and old.kind in (Kind.HUNK, Kind.NOTE):
-            return self._drawn(old, False, width, shift, ())
+        if old is not None and old.kind in _WHOLE:
+            return self._render_row(old, False, width, shift, ())
         half = width // 2
-        left = self._drawn(old, False, half, shift, (old.old if old else None,))
-        right = self._drawn(new, True, width - half, shift, (new.new if new else None,))
+        left = self._render_row(old, False, half, shift, (old.old if old else None,))
+        right = self._render_row(new, True, width - half, shift, (new.new if new else None,))
         return Strip.join([left, right])
 
-    def _drawn(self, row: Row | None, is_new: bool, width: int, shift: int, numbers: tuple[int | None, ...]) -> Strip:
+    def _render_row(
+        self, row: Row | None, is_new: bool, width: int, shift: int, numbers: tuple[int | None, ...]
+    ) -> Strip:
         """A row of `width` columns. Numbers and sign stay in place; the text scrolls sideways."""
         if row is None:
             return Strip.blank(width, self.get_visual_style("diff--number").rich_style)
         style = self.get_visual_style(_CLASSES[row.kind])
-        if row.kind in (Kind.HUNK, Kind.NOTE):
+        if row.kind in _WHOLE:
             return Strip([Segment(row.text, style.rich_style)]).crop_extend(shift, shift + width, style.rich_style)
         gutter = "".join(f"{'' if number is None else number:>{self._digits}} " for number in numbers)
         faint = self.get_visual_style(_CLASSES[row.kind], "diff--number")

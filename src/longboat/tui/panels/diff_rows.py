@@ -1,13 +1,14 @@
-"""Parses a unified diff into rows with their line numbers in the old and the new file. Pure; bounded."""
+"""Parses a unified diff into rows with their line numbers in the old and the new file, and puts comments between them.
+Pure; bounded."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from rich.cells import cell_len
 
-from longboat.wire.plain import plain
+from longboat.wire.plain import plain, plain_line
 
 MAX_ROWS = 20_000
 MAX_COLUMNS = 1_000
@@ -23,6 +24,8 @@ class Kind(Enum):
     DELETED = auto()
     NOTE = auto()
     """A remark on the file: binary, a new mode, no newline at the end."""
+    COMMENT = auto()
+    """A person's comment on the row above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,8 @@ class Row:
     old_at: int = 0
     """The index among the hunk's old lines."""
     new_at: int = 0
+    comment: int | None = None
+    """The number of the comment that this row shows."""
 
     @property
     def sign(self) -> str:
@@ -70,6 +75,39 @@ class Rows:
                 if row.kind is not Kind.DELETED:
                     yield row, row
         yield from _beside(deleted, added)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    number: int
+    row: Row
+    """What it is about. The diff may have changed since."""
+    text: str
+
+
+def with_comments(rows: Rows, comments: Iterable[Comment]) -> Rows:
+    """The rows with each comment below its row, or above all of them if there is no such row any more."""
+    below: dict[int, list[Row]] = {}
+    for each in comments:
+        place = _place_of(each.row, rows.rows)
+        line = each.row.old if each.row.new is None else each.row.new
+        where = f"line {line}: " if place < 0 and line is not None else ""
+        text = _cut(f"╰ {where}{plain_line(each.text)}")
+        below.setdefault(place, []).append(Row(kind=Kind.COMMENT, text=text, comment=each.number))
+    found = [*below.get(-1, [])]
+    for place, row in enumerate(rows.rows):
+        found += [row, *below.get(place, [])]
+    return replace(rows, rows=tuple(found))
+
+
+def _place_of(meant: Row, rows: Sequence[Row]) -> int:
+    """The place of the nearest row with the same text: undoing a hunk moves those below it. -1 if there is none."""
+    same = [at for at, row in enumerate(rows) if (row.kind, row.text) == (meant.kind, meant.text)]
+    return min(same, key=lambda at: abs(_line(rows[at]) - _line(meant)), default=-1)
+
+
+def _line(row: Row) -> int:
+    return row.new or row.old or 0
 
 
 def _beside(deleted: list[Row], added: list[Row]) -> Iterator[tuple[Row | None, Row | None]]:

@@ -11,7 +11,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
-from longboat.tui.dialogs.figures import lasted
+from longboat.tui.dialogs.figures import format_duration
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import plain_line
@@ -86,4 +86,6 @@ def _row(job: Job) -> Content:
     ended = f", exit {job.exit_code}" if job.exit_code is not None else ""
     by = f" by {plain_line(job.killed_by)}" if job.killed_by else ""
     state = "" if job.state is JobState.RUNNING else f" {job.state.value.replace('_', ' ')}{by}{ended}"
-    return Content.assemble((f"{mark} ", look), plain_line(job.command), (f"  {lasted(job.seconds)}{state}", FAINT))
+    return Content.assemble(
+        (f"{mark} ", look), plain_line(job.command), (f"  {format_duration(job.seconds)}{state}", FAINT)
+    )

@@ -1,5 +1,7 @@
-"""A diff with a cursor: its line can be commented on, its hunk undone."""
+"""A diff with a cursor: its line can be commented on, its hunk undone. Shows the comments."""
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import ClassVar
 
 from rich.style import Style
@@ -8,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from longboat.tui.panels.diff import DiffView
-from longboat.tui.panels.diff_rows import Kind, Row
+from longboat.tui.panels.diff_rows import Comment, Kind, Row, with_comments
 
 _CURSOR = Style(reverse=True)
 
@@ -29,6 +31,7 @@ class ReviewView(DiffView):
     def __init__(self, diff: str, path: str, *, split: bool = False) -> None:
         super().__init__(diff, path, split=split)
         self._cursor = 0
+        self._uncommented = self._rows
 
     @property
     def hunk(self) -> int | None:
@@ -37,14 +40,42 @@ class ReviewView(DiffView):
         return len(heads) - 1 if heads else None
 
     @property
+    def row(self) -> Row:
+        """The row at the cursor; of a comment, the row that it is about."""
+        above = self._lines()[self._cursor :: -1]
+        return next((row for row in above if row.kind is not Kind.COMMENT), self._uncommented.rows[0])
+
+    @property
     def line(self) -> int | None:
         """The line number in the new file at the cursor, or in the old one for a deleted line; None for other rows."""
-        row = self._lines()[self._cursor]
+        row = self.row
         return row.old if row.new is None else row.new
+
+    @property
+    def line_now(self) -> int:
+        """The line of the file as it is now that is at the cursor, or next to it."""
+        lines = self._lines()
+        near = chain(lines[self._cursor :], lines[self._cursor :: -1])
+        return next((row.new for row in near if row.new is not None), 1)
+
+    @property
+    def comment(self) -> int | None:
+        """The number of the comment at the cursor, or of the first one on its line."""
+        found = [row.comment for row in self._lines()[self._cursor : self._cursor + 2]]
+        return next((number for number in found if number is not None), None)
 
     def show(self, diff: str, path: str) -> None:
         self._cursor = 0
         super().show(diff, path)
+        self._uncommented = self._rows
+
+    def show_comments(self, comments: Sequence[Comment]) -> None:
+        """Show these comments below their lines; the cursor stays at its line."""
+        row = self.row
+        self._draw_rows(with_comments(self._uncommented, comments))
+        self._measure()
+        lines = self._lines()
+        self._move(next((place for place, each in enumerate(lines) if each is row), 0))
 
     def move_to_hunk(self, number: int) -> None:
         """Put the cursor on the header of a hunk, or of the last one if there are fewer."""

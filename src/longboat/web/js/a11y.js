@@ -70,11 +70,16 @@ export class Drawer {
   }
 }
 
-/** A short message at the top of the page. */
-export function toast(text, kind = 'info') {
-  const box = h('div', { class: `toast ${kind}` }, h('p', {}, text));
+/** A short message at the top of the page, with one button if `action` has its `label` and what to `run`. */
+export function toast(text, kind = 'info', action = null) {
+  const run = () => {
+    box.remove();
+    action.run();
+  };
+  const button = action && h('button', { type: 'button', class: 'small', onclick: run }, action.label);
+  const box = h('div', { class: `toast ${kind}` }, h('p', {}, text), button);
   byId('toasts').append(box);
-  setTimeout(() => box.remove(), SHOWN_MS[kind]);
+  setTimeout(() => box.remove(), action ? SHOWN_MS.action : SHOWN_MS[kind]);
 }
 
 /** Why something failed. While the banner says that the server is away, no toast repeats it. */
@@ -83,4 +88,4 @@ export function toastError(error) {
   return toast(error.message, 'error');
 }
 
-const SHOWN_MS = { info: 5000, error: 9000 };
+const SHOWN_MS = { info: 5000, error: 9000, action: 15_000 };

@@ -66,6 +66,7 @@ export const server = {
   providers: () => call('GET', '/v1/providers'),
   checkProvider: (id, entered) => call('POST', `/v1/providers/${encodeURIComponent(id)}/check`, entered),
   connectProvider: (id, wanted) => call('PUT', `/v1/providers/${encodeURIComponent(id)}`, wanted),
+  forgetProvider: (id) => call('DELETE', `/v1/providers/${encodeURIComponent(id)}`),
   render: (items) => call('POST', '/v1/render', { items }),
 };
 
@@ -182,6 +183,15 @@ export class Workspace {
     return call('POST', `${this.root}/runs/${encodeURIComponent(id)}/cancel${this.me}`, undefined, { signal });
   }
 
+  /** What the run sent to models, without the bodies. */
+  sentRequests(run_id) {
+    return call('GET', `${this.root}/runs/${encodeURIComponent(run_id)}/requests`);
+  }
+
+  sentRequest(run_id, number) {
+    return call('GET', `${this.root}/runs/${encodeURIComponent(run_id)}/requests/${number}`);
+  }
+
   editRun(id, changes) {
     return call('PATCH', `${this.root}/runs/${encodeURIComponent(id)}`, changes);
   }
@@ -231,6 +241,11 @@ export class Workspace {
 
   revert(id, change) {
     return call('POST', this.at(id, '/revert'), { ...change, client_id: this.client_id });
+  }
+
+  redoRevert(id, revert_id) {
+    const path = this.at(id, `/reverts/${encodeURIComponent(revert_id)}/redo`);
+    return call('POST', path, { client_id: this.client_id });
   }
 
   files(path) {

@@ -1,12 +1,12 @@
 // The page: the user's name, the workspace and session in the address, and the frame around them.
 
-import { Drawer } from './a11y.js';
+import { Drawer, toast } from './a11y.js';
 import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
 import { startCopying } from './copying.js';
 import { Desk } from './desk.js';
 import { byId, replace } from './dom.js';
-import { askName, ownName } from './identity.js';
+import { askName, guestName, storedName, takeName } from './identity.js';
 import { Inbox } from './inbox.js';
 import { InboxView, startBadge } from './inboxview.js';
 import { startKeyboard } from './keyboard.js';
@@ -150,8 +150,8 @@ function open(workspace_id) {
   );
 }
 
-async function rename() {
-  const chosen = await askName();
+async function rename(must = false) {
+  const chosen = await askName(must, name);
   if (!chosen || chosen === name) return;
   name = chosen;
   showName();
@@ -189,14 +189,19 @@ async function start() {
     event.preventDefault();
     (byId('prompt') ?? byId('main')).focus();
   });
-  byId('me').addEventListener('click', rename);
-  name = await ownName(suggestedName());
+  byId('me').addEventListener('click', () => rename());
+  const suggested = suggestedName();
+  const known = storedName();
+  const taken = known ? '' : takeName(suggested);
+  name = known || taken || guestName();
   openInbox();
   document.addEventListener('visibilitychange', lookAt);
   if (!address().workspace_id) await onlyOne();
   addEventListener('hashchange', route);
   route();
   showName();
+  if (taken) toast(`Others see you as ${name}.`, 'info', { label: 'Change name', run: () => rename() });
+  else if (!known) await rename(true); // over the workspace, which is there as a guest until then
 }
 
 /** If there is only one workspace, open it. */

@@ -6,6 +6,7 @@ import { h } from './dom.js';
 import { oneLine, plain } from './format.js';
 import { person } from './people.js';
 import { permissionCard } from './permission.js';
+import { rendered } from './rendering.js';
 
 const ANSWER_SHOWN_MS = 5000;
 const ANSWERS = { once: 'allowed once', session: 'allowed for this session', always: 'always allowed', deny: 'denied' };
@@ -62,7 +63,10 @@ export class Asks {
   }
 
   card(ask) {
-    if (!isPermission(ask)) return frame(ask, 'question', plain(ask.text), questionForm(ask, (words) => this.reply(ask, words)));
+    if (!isPermission(ask)) {
+      const [title, more] = inTwo(ask.text);
+      return frame(ask, 'question', title, more && prose(more), questionForm(ask, (words) => this.reply(ask, words)));
+    }
     const { kind, title, content } = permissionCard(ask, (body) => this.reply(ask, body));
     return frame(ask, kind, title, ...content);
   }
@@ -133,6 +137,22 @@ function frame(ask, kind, title, ...children) {
   );
 }
 
+/** The first paragraph of a question, and what follows: of a plan, why and its steps. */
+function inTwo(text) {
+  const [title, ...more] = plain(text).trim().split(/\n[ \t]*\n/);
+  return [title, more.join('\n\n').trim()];
+}
+
+/** Markdown: as text until it is rendered. */
+function prose(text) {
+  const box = h('div', { class: 'prose', tabindex: '0', role: 'group', 'aria-label': 'Details' }, h('div', { class: 'tail' }, text));
+  rendered('markdown', text).then((made) => box.replaceChildren(made));
+  return box;
+}
+
+/** What a choice means, below it. */
+const meaningOf = (text) => text && [h('br'), h('small', { class: 'quiet' }, plain(text))];
+
 /** Choices with their numbers, which are keys too, and a field for an own answer. */
 function questionForm(ask, send) {
   const kind = ask.multiple ? 'checkbox' : 'radio';
@@ -142,7 +162,7 @@ function questionForm(ask, send) {
       { class: 'choice' },
       h('input', { type: kind, name: `choice-${ask.id}`, value: String(index) }),
       h('kbd', { 'aria-hidden': 'true' }, index < 9 ? String(index + 1) : ''),
-      h('span', {}, plain(choice)),
+      h('span', {}, plain(choice), meaningOf(ask.descriptions?.[index])),
     ),
   );
   const own = h('input', { id: `own-${ask.id}`, autocomplete: 'off', maxlength: '10000' });

@@ -47,7 +47,9 @@ export class Changes {
 
   draw(page) {
     this.count.textContent = page.items.length ? total(page) : 'No changes.';
-    this.button.hidden = !page.items.length;
+    const isEmpty = !page.items.length && !page.undone?.length;
+    this.element.classList.toggle('empty', isEmpty);
+    this.button.hidden = isEmpty;
     const more = page.items.length - MOST_ROWS;
     const focused = this.list.contains(document.activeElement) ? document.activeElement.title : null;
     const rows = page.items.slice(0, MOST_ROWS).map((file) => this.row(file));

@@ -1,12 +1,13 @@
-// The prompt form: text, attachments, model, effort, steer or queue, approval. Keeps a draft for each session until it
+// The prompt form: text, attachments, model, effort, steer or queue, plan first, approval. Keeps a draft for each session until it
 // is sent; from then on the outbox has it.
 
-import { toast } from './a11y.js';
+import { say, toast } from './a11y.js';
 import { Attachments } from './attachments.js';
 import { Completion } from './completion.js';
 import { confirmed } from './dialog.js';
 import { h, icon, iconButton } from './dom.js';
 import { plain } from './format.js';
+import { keysOf } from './keys.js';
 import { modelOptions } from './models.js';
 import { keep, recall } from './storage.js';
 
@@ -35,6 +36,14 @@ export class Composer {
       ...EFFORTS.map(([value, label]) => h('option', { value }, label)),
     );
     this.delivery = this.deliveryChoice();
+    this.plan = h('input', { type: 'checkbox', id: 'plan-first', onchange: () => this.setPlan(this.plan.checked) });
+    this.planning = h(
+      'p',
+      { class: 'planning', hidden: true },
+      'Plan first: the agent changes nothing until you approve its plan. ',
+      h('kbd', {}, keysOf('plan')),
+      h('span', { class: 'keys' }, ' turns it off.'),
+    );
     this.approve = h('input', { type: 'checkbox', id: 'approve-all', onchange: () => this.approveAll() });
     this.warning = h(
       'p',
@@ -47,6 +56,7 @@ export class Composer {
       icon('send'),
     );
     this.element = this.form();
+    this.setPlan(recall('plan', false));
     new ResizeObserver(() => this.fit()).observe(this.text);
   }
 
@@ -70,6 +80,7 @@ export class Composer {
         },
       },
       this.warning,
+      this.planning,
       this.files.element,
       h('div', { class: 'write' }, this.completion.element, h('div', { class: 'field' }, this.text), this.send),
       h(
@@ -79,6 +90,12 @@ export class Composer {
         this.files.picker,
         this.model,
         this.effort,
+        h(
+          'label',
+          { class: 'approve plan-first', title: `The agent changes nothing until you approve its plan (${keysOf('plan')})` },
+          this.plan,
+          h('span', {}, ' Plan', h('span', { class: 'roomy' }, ' first')),
+        ),
         h('label', { class: 'approve', title: 'For prompts you send from this page' }, this.approve, ' Approve all'),
         this.delivery.element,
       ),
@@ -153,8 +170,29 @@ export class Composer {
   }
 
   setBusy(busy) {
-    this.delivery.element.hidden = !busy;
-    this.send.title = busy ? 'Send to the running agent (Enter)' : 'Send (Enter)';
+    this.busy = busy;
+    this.drawDelivery();
+  }
+
+  /** A prompt that plans first needs its own turn: there is nothing to choose. */
+  drawDelivery() {
+    const { busy } = this;
+    this.delivery.element.hidden = !busy || this.plan.checked;
+    this.send.title = !busy ? 'Send (Enter)' : this.plan.checked ? 'Queue (Enter)' : 'Send to the running agent (Enter)';
+  }
+
+  /** Whether the next prompts plan first, in any session of this browser until it is turned off. */
+  setPlan(on) {
+    this.plan.checked = on;
+    this.planning.hidden = !on;
+    this.element.classList.toggle('plans', on);
+    keep('plan', on || null);
+    this.drawDelivery();
+  }
+
+  togglePlan() {
+    this.setPlan(!this.plan.checked);
+    say(this.plan.checked ? 'Plan first is on.' : 'Plan first is off.');
   }
 
   setModels(page) {
@@ -314,8 +352,10 @@ export class Composer {
   }
 
   choices() {
+    const plan = this.plan.checked;
     return {
-      delivery: this.delivery.value,
+      delivery: plan ? 'queue' : this.delivery.value,
+      ...(plan && { plan }),
       approve: this.approve.checked ? 'all' : 'ask',
       ...(this.model.value && { model: this.model.value }),
       ...(this.effort.value && !this.effort.hidden && { effort: this.effort.value }),

@@ -346,6 +346,7 @@ export class Conversation {
   /** Puts an unsent prompt back into the prompt field; if its session was deleted, into that of a new session. */
   takeBack(entry) {
     if (!this.outbox.takeBack(entry)) return;
+    if (entry.choices?.plan) this.composer.setPlan(true);
     if (this.lost) this.go(null);
     const restore = () => this.composer.restore(entry.text, entry.attachments);
     if (this.lost) this.show(null).then(restore);

@@ -8,11 +8,12 @@ export function modelOptions(items) {
   const ready = items.filter((item) => item.ready);
   const others = items.length - ready.length;
   return [
-    ...ready.map((item) => h('option', { value: item.name, title: facts(item) }, label(item))),
+    ...ready.map((item) => h('option', { value: item.name }, label(item))),
     ...(others ? [h('option', { disabled: true }, `${plural(others, 'model')} not ready: /connect adds a provider`)] : []),
   ];
 }
 
-const label = (item) => `${plain(item.name)} · ${price(item.price)}`;
-
-const facts = (item) => (item.context_window ? `${tokens(item.context_window)} tokens of context` : null);
+const label = (item) =>
+  [plain(item.name), item.context_window && `${tokens(item.context_window)} context`, price(item.price)]
+    .filter(Boolean)
+    .join(' · ');

@@ -47,7 +47,7 @@ export class Outgoing {
       return h(
         'li',
         { data: { run: entry.run_id } },
-        h('span', { class: 'outgoing-text quiet', role: 'status' }, `Sending “${oneLine(entry.text, 200)}”…`),
+        h('span', { class: 'outgoing-text quiet', role: 'status' }, `Sending “${oneLine(entry.text, 200)}”${entry.choices?.plan ? ', plan first' : ''}…`),
         files,
         button('Undo send', this.on.takeBack),
       );

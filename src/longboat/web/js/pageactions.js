@@ -59,12 +59,13 @@ export class PageActions {
   list() {
     const { talk } = this;
     const named = (action, label) => ({ label, keys: keysOf(action), run: () => this.run(action, document.body) });
-    const buttons = [...document.querySelectorAll('.topbar button, .topbar a.icon-button')];
+    const buttons = [...document.querySelectorAll('.topbar button, .topbar a[title]')];
     return [
       talk?.working.active && { label: 'Stop the run', keys: keysOf('stop'), run: () => talk.working.stop() },
       talk && named('new', 'New session'),
       talk?.transcript && named('find', 'Search this session'),
       talk && named('prompt', 'Go to the prompt'),
+      talk && named('plan', `Plan first: turn ${talk.composer.plan.checked ? 'off' : 'on'}`),
       named('keys', 'Show all keys'),
       ...(talk?.does.list() ?? []).filter(({ label }) => !['New session', 'Search this session'].includes(label)),
       ...buttons
@@ -116,6 +117,11 @@ const ON_PAGE = {
   new: (page) => {
     page.desk()?.go(null);
     return Boolean(page.desk());
+  },
+  plan: ({ talk }) => {
+    const isShown = Boolean(talk?.composer.element.offsetParent);
+    if (isShown) talk.composer.togglePlan();
+    return isShown;
   },
   previous: ({ talk }) => Boolean(talk?.transcript?.step(-1)),
   next: ({ talk }) => Boolean(talk?.transcript?.step(1)),

@@ -87,7 +87,7 @@ function answers(ask, on) {
       'button',
       { type: 'button', class: kind, ...(key && { 'aria-keyshortcuts': key }), onclick: run },
       label,
-      key ? h('kbd', { 'aria-hidden': 'true' }, key) : null,
+      key ? h('kbd', { 'aria-hidden': 'true', class: 'sa'.includes(key) ? 'lasting' : null }, key) : null,
     );
   const grants = hasGrant(ask);
   const allows = (key) => (ask.danger ? '' : key); // no single key allows a dangerous call

@@ -1,5 +1,5 @@
-// The service worker: shows what the server pushes until it is withdrawn, and opens the inbox at a click. It stores
-// nothing and answers no requests. What it shows is untrusted text, which a notification shows as text.
+// The service worker: shows what the server pushes, and opens the inbox at a click. The page closes what was answered
+// elsewhere. It stores nothing and answers no requests. What it shows is untrusted text, which a notification shows as text.
 
 const ITEM = /^\d{1,18}$/;
 
@@ -17,23 +17,18 @@ function told(data) {
   }
 }
 
-async function show({ id, title, body, gone }) {
-  if (gone === true) return withdraw(id);
+/** Every push is shown: a browser that sees one that is not takes the subscription away. Quietly if the page is looked
+ * at, which shows it too. */
+async function show({ id, title, body }) {
   const pages = await clients.matchAll({ type: 'window', includeUncontrolled: true });
-  if (pages.some((page) => page.visibilityState === 'visible')) return; // the page shows it
   const item = ITEM.test(id) ? id : null;
   await registration.showNotification(String(title ?? 'Longboat').slice(0, 100), {
     body: String(body ?? '').slice(0, 300),
     tag: `longboat-${item}`,
     icon: '/assets/icon-192.png',
+    silent: pages.some((page) => page.visibilityState === 'visible'),
     data: { go: item ? `#/inbox/${item}` : '#/inbox' },
   });
-}
-
-/** Someone answered elsewhere. */
-async function withdraw(id) {
-  if (!ITEM.test(id)) return;
-  for (const notification of await registration.getNotifications({ tag: `longboat-${id}` })) notification.close();
 }
 
 addEventListener('notificationclick', (event) => {

@@ -73,11 +73,12 @@ export class Queue {
       'li',
       { data: { run: run.run_id } },
       h('span', { class: 'queued-text', title: run.prompt }, oneLine(run.prompt, 300)),
-      h('span', { class: 'quiet' }, [this.nameOf(run), steers ? 'steers, goes first' : ''].filter(Boolean).join(' · ')),
+      h('span', { class: 'quiet' }, [this.nameOf(run), run.plan && 'plan first', steers && 'steers, goes first'].filter(Boolean).join(' · ')),
       h(
         'span',
         { class: 'item-buttons' },
         !steers &&
+          !run.plan && // it needs its own turn
           button('steer', 'Steer now', 'Add to the running turn', () =>
             this.run(this.workspace.editRun(run.run_id, { delivery: 'steer' })),
           ),

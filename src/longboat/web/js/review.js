@@ -5,14 +5,15 @@ import { numbers, total } from './changes.js';
 import { confirmed } from './dialog.js';
 import { hasRoom, isSplit, setSplit, splitButton } from './diff.js';
 import { h, iconButton, perFrame, replace } from './dom.js';
-import { plain, plural } from './format.js';
+import { base, plain, plural } from './format.js';
+import { person } from './people.js';
 import { lineOf, ReviewFile } from './review_file.js';
 import { keep, recall } from './storage.js';
 import { preview } from './tree.js';
 
 const MARGIN = 40; // between the list of diffs and a diff
 const AHEAD = 600; // pixels around the visible part in which diffs are loaded
-const KEYS = 'j k: file · n p: hunk · ↑ ↓: line · c: comment · u: undo hunk · U: undo file · o: open · Esc: back';
+const KEYS = 'j k: file · n p: hunk · ↑ ↓: line · c: comment · u: undo hunk · U: undo file · r: redo · o: open · Esc: back';
 
 export class Review {
   /** `insert(text)` puts a text into the prompt; `leave()` shows the conversation. */
@@ -22,6 +23,7 @@ export class Review {
     this.count = h('span', { class: 'quiet' });
     this.split = splitButton();
     this.comments = h('button', { type: 'button', class: 'primary small', hidden: true, onclick: () => this.send() });
+    this.again = h('button', { type: 'button', class: 'small', hidden: true, onclick: () => this.redo() });
     this.names = h('nav', { class: 'review-names', 'aria-label': 'Changed files' });
     this.list = h('div', { class: 'review-list', tabindex: '0', role: 'group', 'aria-label': 'Diffs' });
     this.element = h(
@@ -34,6 +36,7 @@ export class Review {
         this.count,
         h('span', { class: 'space' }),
         this.comments,
+        this.again,
         this.split,
         iconButton('close', 'Back to the conversation (Esc)', () => leave()),
       ),
@@ -91,6 +94,7 @@ export class Review {
     this.files.clear();
     this.loaded = new Map(); // path → the file with its diff
     this.at = this.drawn = null;
+    this.drawRedo(null);
     replace(this.names);
     replace(this.list);
   }
@@ -115,6 +119,7 @@ export class Review {
     if (key === this.drawn && !this.wanted) return;
     this.drawn = key;
     this.count.textContent = page.items.length ? total(page) : 'No changes.';
+    this.drawRedo(page.undone?.[0] ?? null);
     const before = [...this.files.keys()].indexOf(this.at?.file.path);
     const known = new Map(this.files);
     this.files.clear();
@@ -254,6 +259,7 @@ export class Review {
       o: () => this.at && this.preview(this.at.file),
       u: () => this.undoHere(),
       U: () => this.at && this.undo(this.at.file, null),
+      r: () => this.redo(),
       c: () => this.row && this.at.write(this.row),
       s: () => !this.split.hidden && this.split.click(),
       Escape: () => this.leave(),
@@ -313,6 +319,40 @@ export class Review {
       const done = await this.workspace.revert(this.session_id, { path: file.path, digest: file.digest, hunks });
       if (done.file) this.loaded.set(file.path, done.file);
       say(`Undone: ${name}.`);
+    } catch (error) {
+      toastError(error);
+    }
+    await this.load();
+    this.element.focus();
+  }
+
+  /** Offers to redo what was undone last. */
+  drawRedo(undone) {
+    const hadFocus = this.again === document.activeElement;
+    this.undone = undone;
+    this.again.hidden = !undone;
+    if (!undone && hadFocus) this.element.focus();
+    if (!undone) return;
+    const who = undone.by ? ` Undone by ${this.isMine(undone) ? 'you' : plain(person(undone.by))}.` : '';
+    this.again.textContent = `Redo ${plain(undone.what)} in ${plain(base(undone.path))}`;
+    this.again.title = `${plain(undone.path)}.${who}`;
+  }
+
+  isMine({ by }) {
+    return person(by) === person(this.workspace.client_id);
+  }
+
+  async redo() {
+    const { undone } = this;
+    if (!undone) return toast('Nothing to redo.');
+    const name = plain(undone.path);
+    const detail = `${plain(person(undone.by)) || 'Someone'} undid this. Redo changes the file now.`;
+    if (!this.isMine(undone) && !(await confirmed(`Redo ${plain(undone.what)} in ${name}?`, detail, 'Redo'))) return;
+    try {
+      const done = await this.workspace.redoRevert(this.session_id, undone.revert_id);
+      if (done.file) this.loaded.set(undone.path, done.file);
+      this.wanted = undone.path;
+      say(`Redone: ${plain(undone.what)} in ${name}.`);
     } catch (error) {
       toastError(error);
     }

@@ -3,6 +3,7 @@
 import { toast, toastError } from './a11y.js';
 import { copied, textOf } from './copying.js';
 import { reviewPath } from './review.js';
+import { showSent } from './sent.js';
 
 export class SessionActions {
   /** `view` is the conversation that shows the session. */
@@ -37,6 +38,7 @@ export class SessionActions {
       { label: 'Undo the last turn', run: () => this.view.undo.undo() },
       { label: 'Redo', run: () => this.view.undo.redo() },
       { label: 'Review changes', run: () => this.commands().diff() },
+      { label: 'What was sent', run: () => this.showLastSent() },
       { label: 'Summarize', run: () => this.commands().summarize() },
       { label: 'Search this session', run: () => finder.open() },
       { label: 'Expand all', run: () => this.expandAll(true) },
@@ -65,6 +67,7 @@ export class SessionActions {
       find: here((_, wish) => this.view.finder.open(wish)),
       fork: here((session) => sessions.fork(session)),
       model: (wish) => this.view.composer.prefer('model', wish),
+      plan: () => this.view.composer.togglePlan(),
       rename: here((session, wish) =>
         wish ? this.attempt(workspace.rename(session.id, wish)) : sessions.rename(session),
       ),
@@ -83,6 +86,7 @@ export class SessionActions {
       message.role === 'user' && { name: 'edit', label: 'Edit and resend', run: () => this.resend(message) },
       this.canRetry(message) && { name: 'retry', label: 'Retry', run: () => this.retry(message) },
       { name: 'fork', label: 'Fork from here', run: () => this.fork(message) },
+      message.run_id && { name: 'sent', label: 'What was sent', run: () => this.showSent(message.run_id) },
     ].filter(Boolean);
   }
 
@@ -99,6 +103,17 @@ export class SessionActions {
 
   fork(message) {
     return this.view.sessions.fork({ id: this.session_id }, message.id);
+  }
+
+  /** What the run of a message sent to models. A prompt that steered has none of its own: it joined another run. */
+  showSent(run_id) {
+    showSent(this.view.workspace, this.view.mirror.runs.get(run_id)?.folded_into ?? run_id);
+  }
+
+  showLastSent() {
+    const last = this.messages.findLast((message) => message.run_id);
+    if (last) this.showSent(last.run_id);
+    else toast('Nothing was sent to a model yet.');
   }
 
   /** A prompt as it was sent: a command, not what it stands for. */
@@ -144,7 +159,9 @@ export class SessionActions {
     const prompt = this.messages.findLast((item) => item.role === 'user' && item.seq < message.seq);
     if (!prompt) return;
     const { text, attachments } = this.promptOf(prompt);
-    this.view.send({ text, command: '', attachments, choices: this.view.composer.choices() });
+    const choices = this.view.composer.choices();
+    if (this.view.mirror.runs.get(message.run_id)?.plan) Object.assign(choices, { plan: true, delivery: 'queue' });
+    this.view.send({ text, command: '', attachments, choices });
     this.view.composer.focus();
   }
 

@@ -10,7 +10,8 @@ import { SearchResults } from './search.js';
 
 const PAGE = 60;
 /** What the mark of a session says whose last turn ended so. */
-const FAILED = { error: 'failed', interrupted: 'interrupted' };
+/** How a session's last turn failed, for the mark beside its title. */
+export const FAILED = { error: 'failed', interrupted: 'interrupted' };
 
 export class Sessions {
   /** `go(id)` opens a session; null a new one. */

@@ -2,6 +2,7 @@
 
 import { say, toast } from './a11y.js';
 import { server } from './api.js';
+import { confirmed } from './dialog.js';
 import { h, replace } from './dom.js';
 import { plain, tokens } from './format.js';
 
@@ -104,11 +105,25 @@ class Setup {
       url?.element,
       key?.element,
       wrong,
-      this.buttons({ back: () => this.providers(), action: test }),
+      this.buttons({ back: () => this.providers(), forget: provider.stored && (() => this.forget(provider, wrong)), action: test }),
     );
     this.step(plain(provider.name), form);
     ((provider.base_url && key) || url || key)?.input.focus();
     if (!url && !key) form.requestSubmit(test);
+  }
+
+  /** Deletes the stored key. What longboat.json and the environment say stays. */
+  async forget(provider, wrong) {
+    const name = plain(provider.name);
+    const text = 'The server deletes the key for all workspaces. longboat.json and the environment stay as they are.';
+    if (!(await confirmed(`Forget the key for ${name}?`, text, 'Forget key', { danger: true }))) return;
+    try {
+      const left = await server.forgetProvider(provider.id);
+      toast(`Key for ${name} deleted.${left.connected ? ` Still connected: ${SOURCES[left.source] ?? 'another key'}.` : ''}`);
+      await this.providers();
+    } catch (error) {
+      wrong.textContent = plain(error.message);
+    }
   }
 
   async test(provider, entered, { wrong, test }) {
@@ -188,10 +203,11 @@ class Setup {
     }
   }
 
-  buttons({ back, action }) {
+  buttons({ back, forget, action }) {
     return h(
       'div',
       { class: 'buttons' },
+      forget && h('button', { type: 'button', class: 'danger forget', onclick: forget }, 'Forget key'),
       back && h('button', { type: 'button', onclick: back }, 'Back'),
       h('button', { type: 'button', onclick: () => this.element.close() }, 'Cancel'),
       action,

@@ -4,6 +4,8 @@ import { server } from './api.js';
 import { columns, legend, rows, table } from './charts.js';
 import { byId, h, replace } from './dom.js';
 import { base, brief, cost, costOf, count, plain, plural, seconds, tokens } from './format.js';
+import { startKeyboard } from './keyboard.js';
+import { PageActions } from './pageactions.js';
 import { startTheme } from './theme.js';
 
 const OUTCOMES = [
@@ -404,6 +406,8 @@ async function load() {
 async function start() {
   dispatchEvent(new Event('longboat-started'));
   startTheme();
+  const actions = new PageActions(() => null); // no workspace is open here
+  startKeyboard((action, target) => actions.run(action, target));
   byId('days').addEventListener('change', load);
   byId('place').addEventListener('change', load);
   narrow.addEventListener('change', () => shown && draw(shown));

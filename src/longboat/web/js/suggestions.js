@@ -14,6 +14,7 @@ const OWN_COMMANDS = [
   ['fork', 'Continue in a copy of this session'],
   ['model', 'Choose the model', 'name'],
   ['new', 'Start a new session'],
+  ['plan', 'Turn “Plan first” on or off'],
   ['redo', 'Redo the last undone turn'],
   ['rename', 'Rename this session', 'title'],
   ['stats', 'Show usage statistics'],

@@ -72,7 +72,8 @@ export class Timeline {
   drawNow() {
     const runs = this.runs();
     this.isLive = runs.some((run) => run.state !== 'finished');
-    if (!runs.length) return replace(this.element, h('p', { class: 'quiet' }, 'No runs yet.'));
+    this.element.classList.toggle('empty', !runs.length);
+    if (!runs.length) return replace(this.element);
     const wasOpen = this.element.querySelector('details')?.open;
     const now = new Date().toISOString();
     const rows = runs.map((run) =>

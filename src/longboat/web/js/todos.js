@@ -41,7 +41,8 @@ export class Todos {
 
   draw() {
     const items = this.mirror.todos.get(this.session_id) ?? [];
-    replace(this.element, items.length ? planList(items) : h('p', { class: 'quiet' }, 'No plan.'));
+    this.element.classList.toggle('empty', !items.length);
+    replace(this.element, planList(items));
   }
 }
 

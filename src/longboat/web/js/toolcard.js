@@ -60,7 +60,7 @@ export class ToolCard {
   /** Who allowed or denied it, or answered its question. */
   drawSaid() {
     const answers = this.result?.answers ?? [];
-    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by), this.result.content));
+    const words = answers.map((answer) => saidOf(answer, this.story.isMe(answer.answered_by), this.result.content, this.part));
     this.said.textContent = [...new Set(words)].join(', ');
     this.said.title = answers.map((answer) => plain(person(answer.answered_by ?? ''))).join(', ');
     this.said.hidden = !words.length;
@@ -138,7 +138,11 @@ export class ToolCard {
       );
     }
     if (['diff', 'file', 'sub_agent'].includes(drawn)) return null; // the heading or the outcome says it all
-    if (drawn === 'plan' && Array.isArray(values.items)) return h('div', { class: 'todos' }, planList(values.items));
+    if (drawn === 'plan' && Array.isArray(values.items))
+      return [
+        typeof values.summary === 'string' && markdown(plain(values.summary)),
+        h('div', { class: 'todos' }, planList(values.items)),
+      ];
     if (drawn === 'question' && typeof values.text === 'string') return this.question(values);
     const rest = Object.entries(values).filter(([, value]) => value !== null && value !== '');
     if (!rest.length) return input ? h('pre', { class: 'plain' }, plain(input)) : null;
@@ -191,9 +195,14 @@ export class ToolCard {
     }
     const drawn = drawnAs(this.part);
     if (drawn === 'sub_agent' && result.finished && !result.is_error) return markdown(result.content);
-    if (drawn === 'plan' && result.finished && !result.is_error) return null; // the plan says it all
+    if (drawn === 'plan' && result.finished && !result.is_error && !this.isDeclined()) return null; // the plan says it all
     if (drawn === 'question' && result.finished && !result.is_error) return answerOf(result);
     return this.box(result.content, result.is_error);
+  }
+
+  /** Whether it proposed a plan that was not approved: then the result says what people want instead. */
+  isDeclined() {
+    return Boolean(this.part.traits?.proposes) && !this.result.answers?.some(({ answer }) => answer);
   }
 
   box(text, isError = false) {
@@ -204,8 +213,9 @@ export class ToolCard {
 }
 
 /** Who answered what. The result of a question is its answer. */
-function saidOf({ answer, answered_by }, mine, result) {
+function saidOf({ answer, answered_by }, mine, result, part) {
   const who = mine ? 'you' : plain(person(answered_by ?? 'someone'));
+  if (part.traits?.proposes) return `${answer ? 'approved' : 'not approved'} by ${who}`;
   if (!answer) return `answered by ${who}: “${oneLine(plain(result).replaceAll('\n', ', '), 120)}”`;
   return `${answer === 'deny' ? 'denied' : `allowed (${plain(answer)})`} by ${who}`;
 }

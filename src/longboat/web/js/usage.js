@@ -44,8 +44,9 @@ export class Usage {
 
   drawNow() {
     const total = this.mirror.sessions.get(this.session_id)?.usage;
-    if (!total?.input_tokens && !total?.output_tokens)
-      return replace(this.element, h('p', { class: 'quiet' }, 'No usage yet.'));
+    const isEmpty = !total?.input_tokens && !total?.output_tokens;
+    this.element.classList.toggle('empty', isEmpty);
+    if (isEmpty) return replace(this.element);
     const wasOpen = this.element.querySelector('details')?.open;
     const shown = this.items.slice(-MOST);
     const name = (index) => String(this.items.length - shown.length + index + 1);

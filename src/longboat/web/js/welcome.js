@@ -2,6 +2,7 @@
 
 import { h, replace, withCode } from './dom.js';
 import { plain, price, tokens, when } from './format.js';
+import { FAILED } from './sessions.js';
 import { openSetup } from './setup.js';
 
 const KEYS = [
@@ -116,6 +117,8 @@ function recent(workspace, sessions) {
         h(
           'li',
           {},
+          FAILED[session.last_outcome] &&
+            h('span', { class: 'dot failed', role: 'img', 'aria-label': FAILED[session.last_outcome] }),
           h(
             'a',
             { href: `#/${encodeURIComponent(workspace.id)}/${encodeURIComponent(session.id)}` },

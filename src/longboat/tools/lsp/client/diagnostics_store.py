@@ -111,7 +111,7 @@ class DiagnosticsStore:
         """
         before, opened = self._known, set(open_paths)
         now = {path: [item for item in page.items() if is_error(item)] for path, page in self._pages.items()}
-        self._known = {path: Counter(map(_spelled, items)) for path, items in now.items()}
+        self._known = {path: Counter(map(_describe_item, items)) for path, items in now.items()}
         if before is None:
             return {}
         looked_at = {path: items for path, items in now.items() if path in before or path not in opened}
@@ -155,7 +155,7 @@ def is_serious(item: Diagnostic) -> bool:
     return (item.severity or ERROR) <= WARNING
 
 
-def _spelled(item: Diagnostic) -> str:
+def _describe_item(item: Diagnostic) -> str:
     # Without its line: an error that only moved is not new.
     return f"{item.code} {item.message}"
 
@@ -163,6 +163,6 @@ def _spelled(item: Diagnostic) -> str:
 def _added(items: list[Diagnostic], before: Counter[str]) -> Iterable[Diagnostic]:
     left = before.copy()
     for item in items:
-        left[_spelled(item)] -= 1
-        if left[_spelled(item)] < 0:
+        left[_describe_item(item)] -= 1
+        if left[_describe_item(item)] < 0:
             yield item

@@ -18,7 +18,7 @@ class Document:
     text: str
     version: int
     sent_at: int
-    """When it was sent, by the clock of the server's bulletin."""
+    """When it was sent, by the clock of the server's diagnostics."""
 
 
 class Documents:

@@ -10,7 +10,7 @@ from longboat.tools.files.paths import display_path
 from longboat.tools.files.text import lines_of
 from longboat.tools.lsp.client.file_text import read_text
 from longboat.tools.lsp.client.positions import path_of
-from longboat.tools.lsp.client.shapes import Place, Places, Range
+from longboat.tools.lsp.client.shapes import Location, Locations, Range
 from longboat.tools.lsp.client.wording import count_of, plain_text
 
 MAX_LINE = 200
@@ -26,13 +26,13 @@ class Located:
     last: int
 
 
-def parse_locations(said: Places) -> list[Located]:
+def parse_locations(said: Locations) -> list[Located]:
     """The files and lines an answer names, each once, in the server's order."""
     places = said if isinstance(said, list) else [said] if said is not None else []
     return list(dict.fromkeys(found for place in places if (found := locate(place)) is not None))
 
 
-def locate(place: Place) -> Located | None:
+def locate(place: Location) -> Located | None:
     uri = place.target_uri or place.uri
     name = place.target_selection_range or place.range
     path = path_of(uri) if uri is not None else None

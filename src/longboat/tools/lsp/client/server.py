@@ -100,7 +100,7 @@ class Server:
         self.capabilities = Capabilities()
         self.diagnostics = DiagnosticsStore()
         self.snapshot = Snapshot(root, spec.file_types, spec.root_markers)
-        self._recipe = spec
+        self._spec = spec
         self._timeouts = timeouts
         self._environ = {**environ, **spec.env}
         self._on_exit = on_exit
@@ -122,8 +122,8 @@ class Server:
     async def start(self) -> None:
         """Raises OSError, ValueError, or an error of the peer."""
         self._settings = await asyncio.to_thread(self._find_settings)
-        await self._process.start(self._recipe.argv, self.root, self._environ)
-        greeting = initialize_params(self.root, self._recipe.initialization_options)
+        await self._process.start(self._spec.argv, self.root, self._environ)
+        greeting = initialize_params(self.root, self._spec.initialization_options)
         said, _ = await asyncio.gather(
             self._peer.request("initialize", greeting, INITIALIZED, timeout_s=self._timeouts.start_s),
             asyncio.to_thread(self.snapshot.refresh),
@@ -136,9 +136,9 @@ class Server:
             self._peer.notify("workspace/didChangeConfiguration", {"settings": self._settings})
 
     def _find_settings(self) -> Mapping[str, Any]:
-        if ".py" not in self._recipe.file_types:
-            return self._recipe.settings
-        return merge_settings(python_settings(self.root, self._environ), self._recipe.settings)
+        if ".py" not in self._spec.file_types:
+            return self._spec.settings
+        return merge_settings(python_settings(self.root, self._environ), self._spec.settings)
 
     async def aclose(self) -> None:
         """Ask it to leave, then end it with everything that it started."""

@@ -58,7 +58,7 @@ class LanguageServers:
         self.timeouts = timeouts or Timeouts()
         self._environ = environ
         self._on_change = on_change or (lambda _: None)
-        self._recipes = server_specs(read(section), environ)
+        self._specs = server_specs(read(section), environ)
         self._slots: dict[tuple[str, Path], ServerSlot] = {}
         self._mark = f"lsp-{secrets.token_hex(8)}"
         self._warming = Tasks()
@@ -72,7 +72,7 @@ class LanguageServers:
 
     async def have_files(self) -> bool:
         """Whether the workspace has a file for any of the servers."""
-        if not self._found_files and self._recipes:
+        if not self._found_files and self._specs:
             self._found_files = await asyncio.to_thread(self._find_file)
         return self._found_files
 
@@ -87,15 +87,15 @@ class LanguageServers:
         if not self._takes(path) or len(text) > MAX_CHARACTERS:
             return ""
         try:
-            slots = await self._berths_of(path)
+            slots = await self._slots_of(path)
         except ToolError:
             return ""
         findings = await asyncio.gather(*(check.after_change(each, path, text, self.timeouts) for each in slots))
-        return check.describe_findings(findings, path, self.shown)
+        return check.describe_findings(findings, path, self.display_path)
 
     async def check_file(self, path: Path, text: str) -> check.Report:
         """What the servers say of one file. A ToolError if none of them works."""
-        slots = await self._berths_of(path)
+        slots = await self._slots_of(path)
         self._require(slots, path)
         return await check.one_file(slots, path, text)
 
@@ -103,17 +103,17 @@ class LanguageServers:
         """What the servers say of the files below a directory; of many files, of those that changed last."""
         found = await asyncio.to_thread(self._files, below)
         if not found:
-            raise ToolError(f"No configured language server supports any file type in {self.shown(below)}.")
+            raise ToolError(f"No configured language server supports any file type in {self.display_path(below)}.")
         work: dict[ServerSlot, list[Path]] = {}
         for path in found[: check.MAX_SWEPT]:
-            for slot in await self._berths_of(path):
+            for slot in await self._slots_of(path):
                 work.setdefault(slot, []).append(path)
         return await check.many_files(work, below, files=len(found))
 
     async def serving(self, path: Path, text: str, offer: str) -> Server:
         """A server that knows the file as `text`, everything else as it is on disk, and offers what is needed: the name
         of a capability. A ToolError if there is none."""
-        slots = await self._berths_of(path)
+        slots = await self._slots_of(path)
         self._require(slots, path)
         server = (await self._offering(slots, offer))[0]
         await server.refresh()
@@ -124,7 +124,7 @@ class LanguageServers:
         """The servers for everything that is in the workspace."""
         found = await asyncio.to_thread(self._files, self.directory)
         kinds = {path.suffix.lower(): path for path in found}
-        slots = {slot: None for path in kinds.values() for slot in await self._berths_of(path)}
+        slots = {slot: None for path in kinds.values() for slot in await self._slots_of(path)}
         running = {slot: None for slot in self._slots.values() if slot.running is not None}
         if not slots | running:
             raise ToolError("No configured language server supports any file type in the workspace. Use grep instead.")
@@ -138,12 +138,12 @@ class LanguageServers:
         await self._warming.aclose()
         await asyncio.gather(*(slot.aclose() for slot in self._slots.values()))
 
-    def shown(self, path: Path) -> str:
+    def display_path(self, path: Path) -> str:
         return display_path(self.directory, path)
 
     def _takes(self, path: Path) -> bool:
         """Whether the file is one of the workspace that some server takes."""
-        return path.is_relative_to(self.directory) and any(spec.takes(path) for spec in self._recipes)
+        return path.is_relative_to(self.directory) and any(spec.takes(path) for spec in self._specs)
 
     def _require(self, slots: Iterable[ServerSlot], path: Path) -> None:
         if not slots:
@@ -170,14 +170,14 @@ class LanguageServers:
             raise problems[0]
         raise ToolError(f"{' and '.join(names)} cannot {_CAN[offer]}. Use grep and view instead.")
 
-    async def _berths_of(self, path: Path) -> list[ServerSlot]:
-        takers = [spec for spec in self._recipes if spec.takes(path)]
+    async def _slots_of(self, path: Path) -> list[ServerSlot]:
+        takers = [spec for spec in self._specs if spec.takes(path)]
         roots = await asyncio.to_thread(lambda: [spec.root_of(path, self.directory) for spec in takers])
         if self._closing:
             raise ToolError("The workspace is closing, so no language server can be used.")
-        return [self._berth(spec, root) for spec, root in zip(takers, roots, strict=True)]
+        return [self._slot_for(spec, root) for spec, root in zip(takers, roots, strict=True)]
 
-    def _berth(self, spec: ServerSpec, root: Path) -> ServerSlot:
+    def _slot_for(self, spec: ServerSpec, root: Path) -> ServerSlot:
         roots = [known for name, known in self._slots if name == spec.name]
         if root not in roots and len(roots) >= MAX_ROOTS:
             root = self.directory
@@ -195,19 +195,19 @@ class LanguageServers:
     def _find_file(self) -> bool:
         """True also where there is too much to look through."""
         for seen, entry in enumerate(Tree(root=str(self.directory)).files()):
-            if seen >= MAX_LOOKED_AT or any(spec.takes(Path(entry.path)) for spec in self._recipes):
+            if seen >= MAX_LOOKED_AT or any(spec.takes(Path(entry.path)) for spec in self._specs):
                 return True
         return False
 
     def _files(self, below: Path) -> list[Path]:
-        types = frozenset(suffix for spec in self._recipes for suffix in spec.file_types)
+        types = frozenset(suffix for spec in self._specs for suffix in spec.file_types)
         snapshot = Snapshot(below, types, ())
         snapshot.refresh()
         return snapshot.newest()
 
     async def _warm(self, path: Path) -> None:
         with suppress(ToolError):  # whoever asks something is told why it does not work
-            for slot in await self._berths_of(path):
+            for slot in await self._slots_of(path):
                 server = await slot.server()
                 await server.refresh()
                 server.documents.put(path, await asyncio.to_thread(read_text, path))

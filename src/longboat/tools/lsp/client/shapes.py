@@ -48,7 +48,7 @@ class PulledDiagnostics(Shape, frozen=True, kw_only=True):
     items: tuple[Diagnostic, ...] = ()
 
 
-class Place(Shape, frozen=True, kw_only=True):
+class Location(Shape, frozen=True, kw_only=True):
     """`Location` and `LocationLink` in one."""
 
     uri: str | None = None
@@ -58,7 +58,7 @@ class Place(Shape, frozen=True, kw_only=True):
     target_selection_range: Range | None = None
 
 
-Places = Place | list[Place] | None
+Locations = Location | list[Location] | None
 
 
 class Symbol(Shape, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class Symbol(Shape, frozen=True, kw_only=True):
     range: Range | None = None
     selection_range: Range | None = None
     children: "list[Symbol]" = []
-    location: Place | None = None
+    location: Location | None = None
     container_name: str | None = None
 
 
@@ -142,6 +142,6 @@ class Progress(Shape, frozen=True, kw_only=True):
 ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 INITIALIZED = msgspec.json.Decoder(Initialized)
 PULLED = msgspec.json.Decoder(PulledDiagnostics)
-PLACES: msgspec.json.Decoder[Places] = msgspec.json.Decoder(Places)
+LOCATIONS: msgspec.json.Decoder[Locations] = msgspec.json.Decoder(Locations)
 SYMBOLS: msgspec.json.Decoder[list[Symbol] | None] = msgspec.json.Decoder(list[Symbol] | None)
 EDIT: msgspec.json.Decoder[WorkspaceEdit | None] = msgspec.json.Decoder(WorkspaceEdit | None)

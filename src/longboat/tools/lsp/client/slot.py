@@ -145,7 +145,7 @@ class ServerSlot:
     async def _pause(self) -> None:
         if self.status.state is ServerState.CRASHED:
             due = self._since + self._timeouts.restart.delay(self._crashes)
-            await asyncio.sleep(max(0.0, due - _now()))
+            await _sleep(max(0.0, due - _now()))
 
     def _lost(self, server: Server, reason: str) -> None:
         if server is not self._server or self._closing:
@@ -180,3 +180,7 @@ class ServerSlot:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def _sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)

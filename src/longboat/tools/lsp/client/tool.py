@@ -6,7 +6,7 @@ from longboat.tools.context import ToolContext
 from longboat.tools.lsp.client.locations import Located, parse_locations
 from longboat.tools.lsp.client.server import Server
 from longboat.tools.lsp.client.servers import LanguageServers
-from longboat.tools.lsp.client.shapes import PLACES
+from longboat.tools.lsp.client.shapes import LOCATIONS
 from longboat.tools.lsp.client.symbol_location import SymbolInput, find_symbol
 from longboat.tools.services import ToolServices
 from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
@@ -15,7 +15,13 @@ from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
 def lookup_traits(*heading: str) -> ToolTraits:
     """The traits of a tool that only looks something up. `heading`: the arguments that name it for people."""
     return ToolTraits(
-        effect=Effect.READS, path="path", heading=heading, sub_agents=SubAgents.ALL, quick=True, draw=Draw.QUIET
+        effect=Effect.READS,
+        path="path",
+        heading=heading,
+        sub_agents=SubAgents.ALL,
+        side_by_side=True,
+        quick=True,
+        draw=Draw.QUIET,
     )
 
 
@@ -36,5 +42,5 @@ class LanguageServerTool:
         source = location.source
         server = await self._servers.serving(source.target.path, source.text, f"{tool}_provider")
         questions = location.questions(**({"context": {"includeDeclaration": True}} if everywhere else {}))
-        said = await server.ask_any(f"textDocument/{tool}", questions, PLACES, thorough=everywhere)
+        said = await server.ask_any(f"textDocument/{tool}", questions, LOCATIONS, thorough=everywhere)
         return server, parse_locations(said)
