@@ -19,7 +19,7 @@ import msgspec
 from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools
+from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, write_as_text
 from longboat.wire.models import Message, ReasoningPart, Role, ToolResultPart
 from longboat.wire.tools import Effect
 
