@@ -357,7 +357,7 @@ def test_every_package_that_the_source_imports_is_declared() -> None:
     """What only comes along with another package may leave with it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    declared = [*project["dependencies"], *extras["local"], *extras["keyring"], *extras["otel"]]
+    declared = [*project["dependencies"], *extras["local"], *extras["keyring"], *extras["otel"], *extras["postgres"]]
     names = {re.split(r"[\[<>=;~! ]", package)[0].lower().replace("_", "-") for package in declared}
     imported = in_source(r"(?m)^ *(?:from|import) (\w+)", "") - sys.stdlib_module_names - {"longboat"}
     known = packages_distributions()
