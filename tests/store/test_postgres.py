@@ -149,6 +149,31 @@ async def test_a_broken_connection_comes_back_and_nothing_is_lost(bench: Bench) 
     assert bench.numbers == [1, 2]
 
 
+async def test_the_lock_of_a_connection_that_is_only_half_gone_is_taken_back(bench: Bench) -> None:
+    """The database has not noticed yet that the line was cut."""
+    opened = postgres_store(bench)
+    half_gone, opened._connection = opened._connection, None
+    await bench.store.submit(said("after"))
+    assert await bench.titles() == ["s", "after"]
+    half_gone.terminate()
+
+
+async def test_a_listener_that_fails_does_not_end_the_writer(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    failed = asyncio.Event()
+
+    def fail(_: object) -> None:
+        failed.set()
+        raise RuntimeError("a defect")
+
+    bench.store.listen("w", fail)
+    bench.store.submit(said("first"))
+    await failed.wait()
+    bench.store.listen("w", None)
+    await bench.store.submit(said("second"))
+    assert await bench.titles() == ["s", "first", "second"]
+    assert "a defect" in caplog.text
+
+
 @pytest.mark.parametrize("was_done", [True, False])
 async def test_a_commit_whose_answer_is_lost_is_looked_up(bench: Bench, was_done: bool) -> None:
     """L15: the submitter learns what happened, never a guess."""

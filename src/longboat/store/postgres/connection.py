@@ -28,7 +28,9 @@ _SERVER_SETTINGS = {
 }
 MIGRATIONS_LOCK = 0x6C6F6E67
 
-LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError)
+FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""Everything that a connection raises because of the database."""
+LOST = (OSError, TimeoutError, asyncpg.InterfaceError, asyncpg.InternalClientError, asyncpg.PostgresConnectionError)
 """What a connection raises that is gone, or not to be used any more."""
 _LOST_STATES = ("08", "57P")
 """The same as PostgreSQL says it: connection errors, and a server that stops or is not yet up."""
@@ -46,9 +48,7 @@ def translate_error(error: Exception) -> Exception:
             return UniqueViolated(f"{error.constraint_name}: {error}")
         case asyncpg.IntegrityConstraintViolationError():
             return WriteMissed(str(error))
-        case asyncpg.PostgresError() | asyncpg.InterfaceError() | OSError() | TimeoutError():
-            return unavailable(error)
-    return error
+    return unavailable(error) if isinstance(error, FAILURES) else error
 
 
 def unavailable(error: Exception) -> StoreUnavailable:

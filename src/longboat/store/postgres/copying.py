@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import msgspec
 
 from longboat.errors import DataDirError
 from longboat.store.datadir import STORE_NAME, hold_data_dir
-from longboat.store.postgres.connection import connect, is_lost, migrate
+from longboat.store.postgres.connection import FAILURES, connect, is_lost, migrate
 from longboat.store.postgres.store import SEQS, describe_dsn
 from longboat.store.sqlite.check import newest_schema, open_for_reading, schema_of
 from longboat.wire.plain import fold_case
@@ -128,7 +127,7 @@ async def copy_sqlite(data_dir: Path, dsn: str, progress: Progress = lambda *_: 
     with hold_data_dir(data_dir), closing(_open(data_dir / STORE_NAME)) as source:
         try:
             return await _copy(source, data_dir / STORE_NAME, dsn, progress)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except FAILURES as error:
             code = "store_unreachable" if is_lost(error) else "store_not_copied"
             raise DataDirError(
                 f"Nothing was copied to {describe_dsn(dsn)}: {str(error) or type(error).__name__}.", code=code

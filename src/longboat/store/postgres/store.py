@@ -26,6 +26,7 @@ from longboat.errors import DataDirError, StoreLost, StoreUnavailable
 from longboat.store.postgres.connection import (
     COMMAND_S,
     CONNECT_S,
+    FAILURES,
     PostgresReader,
     connect,
     is_lost,
@@ -59,6 +60,10 @@ CLOSE_S = 3.0
 """How long a closing store waits for a database that is away."""
 
 
+_BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2"
+
+
 class _UnitFailed(Exception):
     """A unit failed by itself: the others of its batch have to be done again without it."""
 
@@ -70,7 +75,7 @@ async def open_postgres(dsn: str) -> AsyncIterator["PostgresStore"]:
         try:
             store = PostgresStore(dsn, tasks)
             await store.open()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+        except (*FAILURES, ValueError) as error:
             why = str(error) or type(error).__name__
             raise DataDirError(
                 f"Cannot open the store {describe_dsn(dsn)}: {why}. Check that PostgreSQL runs and that the address, "
@@ -106,6 +111,8 @@ class PostgresStore:
         self._next_seq = 0
         self._taking_seqs: asyncio.Task[None] | None = None
         self._connection: Any = None
+        self._backend: tuple[int, object] | None = None
+        """What the database knows our last connection by: its process, and when that began."""
         self._commits = 0
         """How many transactions were committed, as the database counts them: tells the fate of the last one."""
         self._lost: StoreLost | None = None
@@ -224,7 +231,7 @@ class PostgresStore:
         try:
             async with self._pool.acquire(timeout=COMMAND_S) as connection:
                 yield connection
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except FAILURES as error:
             why = str(error) or type(error).__name__
             raise StoreUnavailable(f"The database cannot be read: {why}.") from error
 
@@ -253,7 +260,10 @@ class PostgresStore:
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
                 await self._commit(batch)
-                self.settle(batch)
+                try:
+                    self.settle(batch)
+                except Exception:  # a listener's mistake must not end the writer
+                    logger.exception("what was committed could not be published")
             self._wake.clear()
             if self._closing and not self._waiting:
                 return
@@ -448,6 +458,8 @@ class PostgresStore:
         """One server at a time. Our own broken connection may hold the lock until the database notices."""
         deadline = asyncio.get_running_loop().time() + LOCK_S
         while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SERVER_LOCK):
+            if self._backend is not None:
+                await connection.execute(_END_BACKEND, *self._backend)
             if asyncio.get_running_loop().time() >= deadline:
                 raise DataDirError(
                     f"Another Longboat server uses the store {describe_dsn(self._dsn)}. Stop it first, or name "
@@ -455,6 +467,7 @@ class PostgresStore:
                     code="store_in_use",
                 )
             await asyncio.sleep(0.1)
+        self._backend = tuple(await connection.fetchrow(_BACKEND))
 
 
 def _refuse(batch: Sequence[PendingUnit], error: StoreUnavailable) -> None:
