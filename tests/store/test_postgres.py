@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import psutil
 import pytest
-from bench import Bench, WriterGate, accepted, entry, open_bench, record, said, unit
+from bench import Bench, WriterGate, accepted, entry, new_session, open_bench, record, said, unit
 from postgres import PostgresServer, database_of, new_database, shared_server
 
 from longboat.errors import DataDirError, StoreLost, StoreUnavailable
@@ -166,8 +167,8 @@ async def test_a_listener_that_fails_does_not_end_the_writer(bench: Bench, caplo
         raise RuntimeError("a defect")
 
     bench.store.listen("w", fail)
-    bench.store.submit(said("first"))
-    await failed.wait()
+    await bench.store.submit(said("first"))
+    assert failed.is_set()
     bench.store.listen("w", None)
     await bench.store.submit(said("second"))
     assert await bench.titles() == ["s", "first", "second"]
@@ -203,6 +204,73 @@ async def test_a_commit_whose_answer_is_lost_is_looked_up(bench: Bench, was_done
     await bench.store.submit(said("after"))
     assert await bench.titles() == ["s", *(["in doubt"] if was_done else []), "after"]
     assert bench.numbers == [1, 2][: 1 + was_done]
+
+
+@pytest.mark.parametrize("error", [asyncpg.TooManyConnectionsError("full"), asyncpg.InvalidPasswordError("no")])
+async def test_a_commit_in_doubt_is_asked_about_whatever_the_database_says_first(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """L15: answered only when it is known."""
+    opened = postgres_store(bench)
+    real, connect = opened._connection, store.connect
+    refusals = [error, error]
+
+    class Losing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+        async def execute(self, sql: str, *args: Any) -> Any:
+            done = await real.execute(sql, *args)
+            if sql == "COMMIT":
+                raise ConnectionResetError("the line is cut")
+            return done
+
+    async def refuse_first(dsn: str) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return await connect(dsn)
+
+    monkeypatch.setattr(store, "connect", refuse_first)
+    opened._connection = Losing()
+    await bench.store.submit(said("in doubt"))
+    await bench.store.submit(said("after"))
+    assert await bench.titles() == ["s", "in doubt", "after"]
+    assert bench.numbers == [1, 2]
+
+
+async def test_seqs_come_back_when_the_database_does(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = postgres_store(bench)
+
+    async def fail() -> None:
+        raise OSError("away")
+
+    monkeypatch.setattr(opened, "_take_seqs", fail)
+    while opened._seqs:
+        opened.next_seq()
+        await asyncio.sleep(0)
+    monkeypatch.undo()
+    await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailable, match="no number is left"):
+        opened.next_seq()
+    assert opened._taking_seqs is not None
+    await opened._taking_seqs
+    assert opened.next_seq() > 0
+
+
+async def test_a_database_that_stands_still_does_not_hold_up_the_end(
+    own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B5: bounded, and the unit that was on its way is refused."""
+    monkeypatch.setattr(store, "CLOSE_S", 0.05)
+    async with open_postgres(own_server.dsn()) as opened:
+        await make_workspace(opened)
+        backend = psutil.Process(opened._connection.get_server_pid())
+        backend.suspend()
+        stuck = opened.submit(said("stuck"))
+        await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailable):
+        await stuck
+    backend.resume()
 
 
 async def test_a_database_that_restarts_is_waited_for(own_server: PostgresServer, tmp_path: Path) -> None:
@@ -319,6 +387,15 @@ async def test_nothing_that_is_typed_is_an_error(bench: Bench) -> None:
     for typed in ("' OR 1=1 --", "a:b & !c | (d)", r"back\slash 'quote'", "<->", ":* x", "\u202e\u200b word", "' ' '"):
         page = await bench.store.reads.search(typed, workspace_id=None, before=None, limit=5)
         assert page.items == (), typed
+
+
+async def test_a_text_that_is_too_much_for_the_index_costs_no_other(bench: Bench) -> None:
+    vast = " ".join("\ufdfa" * 26 + chr(0x4E00 + number) for number in range(2300))
+    for name, title in (("vast", vast), ("small", "a keel")):
+        await bench.store.submit(unit(Write("session_insert", dict(new_session(name).params) | {"title": title})))
+    page = await bench.store.reads.search("keel", workspace_id=None, before=None, limit=5)
+    assert [hit.session_title for hit in page.items] == ["a keel"]
+    assert page.complete
 
 
 def test_a_snippet_is_around_the_first_match() -> None:

@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 
 import asyncpg
+import psutil
 
 from longboat.store.postgres import connection
 
@@ -30,6 +31,8 @@ _SETTINGS = {
     "shared_buffers": "32MB",
     "logging_collector": "off",
 }
+_GUARDED = ("sh", "-c", 'exec 3<&0; "$@" & p=$!; (read _ <&3; kill -QUIT $p) & wait $p', "sh")
+"""A server whose tests are killed ends with them: then nothing holds its standard input open any more."""
 _numbers = count(1)
 
 
@@ -83,10 +86,10 @@ class PostgresServer:
         words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [programs() / "postgres", "-D", self.directory / "data", "-k", self.sockets, *words],
+                [*_GUARDED, programs() / "postgres", "-D", self.directory / "data", "-k", self.sockets, *words],
                 user=self._user,
                 extra_groups=[] if self._user else None,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 cwd="/",
@@ -97,8 +100,11 @@ class PostgresServer:
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT: at once but in order. SIGQUIT: as in a crash."""
         if self._process is not None:
-            self._process.send_signal(how)
-            self._process.wait(30)
+            pid = int((self.directory / "data" / "postmaster.pid").read_text().split("\n")[0])
+            server = psutil.Process(pid)
+            server.send_signal(how)
+            server.wait(30)
+            self._process.communicate(timeout=30)
             self._process = None
 
     def remove(self) -> None:
@@ -143,7 +149,7 @@ def database_of(directory: Path) -> str:
     """The database of a data directory: the same one again after a restart."""
     if directory not in _of_directories:
         server = shared_server()
-        connection._SERVER_SETTINGS["lock_timeout"] = "20"  # ms: nobody but `locked_database` holds a lock
+        connection.SERVER_SETTINGS["lock_timeout"] = "20"  # ms: nobody but `locked_database` holds a lock
         name = f"test_{os.getpid()}_{next(_numbers)}"
         server.run("createdb", "-h", str(server.sockets), "-U", "postgres", "-T", "template0", name)
         _of_directories[directory] = server.dsn(name)

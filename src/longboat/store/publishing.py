@@ -55,16 +55,22 @@ class Publisher:
     def settle(self, batch: Sequence[PendingUnit]) -> None:
         """Publish what was committed and answer its submitters, in the order of the log."""
         for pending in batch:
-            listener = self._listeners.get(pending.unit.workspace_id)
-            if pending.published and listener is not None:
-                listener(pending.published)
-            if self._watcher is not None and pending.error is None:
-                self._watcher(pending.unit)
             self.problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
             if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
                 self._failures.note(self.problem)
+            try:
+                self._publish(pending)
+            except Exception:  # a defect of one listener: the submitters are answered all the same
+                logger.exception("what was committed could not be published")
             if not pending.future.cancelled():
                 _answer(pending)
+
+    def _publish(self, pending: PendingUnit) -> None:
+        listener = self._listeners.get(pending.unit.workspace_id)
+        if pending.published and listener is not None:
+            listener(pending.published)
+        if self._watcher is not None and pending.error is None:
+            self._watcher(pending.unit)
 
 
 def _answer(pending: PendingUnit) -> None:

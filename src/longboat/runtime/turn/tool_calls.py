@@ -48,22 +48,26 @@ class ToolCalls:
         self._problem = problem
         self._loop_guard = LoopGuard()
         self._current: StepResults | None = None
+        self._order: list[str] = []
+        """The ids of the current step's calls."""
         self.told: set[Path] = set()
         """Instructions of files below the workspace that the model has read in this turn."""
 
     async def make(self, calls: Sequence[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
         """The message of the results, finished. `calls`: all of the step. `new`: nobody has seen the message yet; else
         a restart came in between, and the calls that have a result in it are not made again."""
+        self._order = [call.id for call in calls]
         made = self._current = StepResults(message, self._outbox, new=new)
         caller = ToolCaller(
             services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
         )
-        for group in group_calls(call for call in calls if call.id not in made.done):
+        for together in group_calls(calls):  # all of them: a restart makes no other groups
+            group = [call for call in together if call.id not in made.done]
             self._heed_stop()
             slots = made.begin(*group)
             await run_together([self._see_call(caller, *pair) for pair in zip(slots, group, strict=True)])
             self._check_loop(slots, group)
-        results = made.finish(now(), self._limits.add_note, order=[call.id for call in calls])
+        results = made.finish(now(), self._limits.add_note, order=self._order)
         self._current = None
         return results
 
@@ -72,7 +76,7 @@ class ToolCalls:
         result."""
         if self._current is None:
             return None
-        message = self._current.cut_off()
+        message = self._current.cut_off(self._order)
         for part in message.parts:
             if isinstance(part, ToolResultPart) and not part.finished:
                 self._owner.add_call(self._record.run.run_id, part)
@@ -216,15 +220,19 @@ class StepResults:
     def tell(self) -> None:
         self._outbox.whole(self.message())
 
-    def cut_off(self) -> Message:
+    def cut_off(self, order: Sequence[str]) -> Message:
+        self._sort(order)
         parts = tuple(slot.cut_off() or slot.part() for slot in self._slots)
         return msgspec.structs.replace(self._base, parts=parts)
 
     def finish(self, at: str, add_note: Callable[[Message], Message], *, order: Sequence[str]) -> Message:
         """The results in the `order` of their calls; `add_note` adds more text for the model."""
         self._base = msgspec.structs.replace(self._base, finished_at=at)
-        places = {call_id: place for place, call_id in enumerate(order)}
-        self._slots.sort(key=lambda slot: places[slot.call_id])
+        self._sort(order)
         message = add_note(self.message())
         self._outbox.whole(message)
         return message
+
+    def _sort(self, order: Sequence[str]) -> None:
+        places = {call_id: place for place, call_id in enumerate(order)}
+        self._slots.sort(key=lambda slot: places[slot.call_id])

@@ -21,10 +21,13 @@ OLDEST = 14
 CONNECT_S = 5.0
 COMMAND_S = 15.0
 """No statement of ours takes longer, unless the server stands still."""
-_SERVER_SETTINGS = {
+SERVER_SETTINGS = {
     "application_name": "longboat",
     "lock_timeout": "5000",
     "idle_in_transaction_session_timeout": "10000",
+    "tcp_keepalives_idle": "15",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
 }
 MIGRATIONS_LOCK = 0x6C6F6E67
 
@@ -58,9 +61,11 @@ def unavailable(error: Exception) -> StoreUnavailable:
 
 async def connect(dsn: str) -> "asyncpg.Connection[asyncpg.Record]":
     connection = await asyncpg.connect(
-        dsn, timeout=CONNECT_S, command_timeout=COMMAND_S, server_settings=_SERVER_SETTINGS
+        dsn, timeout=CONNECT_S, command_timeout=COMMAND_S, server_settings=SERVER_SETTINGS
     )
     await prepare(connection)
+    if await connection.fetchval("SELECT current_setting('synchronous_commit')") == "off":
+        await connection.execute("SET synchronous_commit = on")  # durable units say so by not switching it off
     return connection
 
 

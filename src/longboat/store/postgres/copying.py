@@ -15,7 +15,7 @@ import msgspec
 from longboat.errors import DataDirError
 from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.postgres.connection import FAILURES, connect, is_lost, migrate
-from longboat.store.postgres.store import SEQS, describe_dsn
+from longboat.store.postgres.store import SEQS, SERVER_LOCK, describe_dsn
 from longboat.store.sqlite.check import newest_schema, open_for_reading, schema_of
 from longboat.wire.plain import fold_case
 
@@ -158,6 +158,8 @@ def _open(file: Path) -> sqlite3.Connection:
 async def _copy(source: sqlite3.Connection, file: Path, dsn: str, progress: Progress) -> Copied:
     connection = await connect(dsn)
     try:
+        if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SERVER_LOCK):
+            raise DataDirError(f"A Longboat server uses {describe_dsn(dsn)}. Stop it first.", code="store_in_use")
         await migrate(connection)
         async with connection.transaction():
             await connection.execute("LOCK TABLE workspaces IN EXCLUSIVE MODE")

@@ -13,7 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import asyncpg
+
 from longboat.errors import SessionDamaged, StoreUnavailable
+from longboat.store.postgres.connection import is_lost
 from longboat.store.protocol import Row
 from longboat.store.rows import message_from_row
 from longboat.store.search_text import END, MATCH, Term, one_line, parse_search, searchable_text, snippet_from
@@ -35,6 +38,8 @@ MAX_WORD = 500
 """Characters; PostgreSQL takes no word of more than 2 KB."""
 MAX_PLACE = 16_383
 """The last place in a text that PostgreSQL keeps; words behind it are found, but in no phrase."""
+MAX_VECTOR = 500_000
+"""Bytes of all different words of a text; PostgreSQL takes about a million. Words behind them are not found."""
 MAX_PLACES = 200
 """Of one word in one text; it keeps no more than 255."""
 
@@ -118,11 +123,21 @@ class PostgresSearch:
                 (row["session_id"], row["message_id"]) for row in sorted(rows, key=lambda row: row["place"])
             )
             for session_id, message_id in changed:
+                await self._put(connection, session_id, message_id)
+            return len(rows) == SLICE
+
+    async def _put(self, connection: Any, session_id: str, message_id: str | None) -> None:
+        """In a savepoint: what the index does not take costs its own words, and no others."""
+        try:
+            async with connection.transaction():
                 if message_id is None:
                     await _put_title(connection, session_id)
                 else:
                     await _put_message(connection, message_id)
-            return len(rows) == SLICE
+        except asyncpg.PostgresError as error:
+            if is_lost(error):
+                raise
+            logger.warning("a text of session %s is left out of the search index: %s", session_id, error)
 
 
 async def _put_message(connection: Any, message_id: str) -> None:
@@ -169,7 +184,12 @@ def words_in(text: str) -> Iterator[tuple[str, int, int]]:
 def word_vector(text: str) -> str:
     """A tsvector, as text."""
     places: dict[str, list[int]] = {}
+    size = 0
     for place, (word, _, _) in enumerate(words_in(text), 1):
+        if word not in places:
+            size += len(word.encode())
+            if size > MAX_VECTOR:
+                break
         known = places.setdefault(word, [])
         if len(known) < MAX_PLACES:
             known.append(min(place, MAX_PLACE))

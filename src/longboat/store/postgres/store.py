@@ -27,6 +27,7 @@ from longboat.store.postgres.connection import (
     COMMAND_S,
     CONNECT_S,
     FAILURES,
+    SERVER_SETTINGS,
     PostgresReader,
     connect,
     is_lost,
@@ -142,7 +143,7 @@ class PostgresStore:
                 timeout=CONNECT_S,
                 command_timeout=COMMAND_S,
                 init=prepare,
-                server_settings={"application_name": "longboat", "default_transaction_read_only": "off"},
+                server_settings=SERVER_SETTINGS,
             )
         except BaseException:
             self._connection.terminate()
@@ -153,9 +154,12 @@ class PostgresStore:
         self._closing = True
         self._wake.set()
         if self._writer is not None:
-            await asyncio.wait([self._writer])
-        await self._search.aclose()
+            _, late = await asyncio.wait([self._writer], timeout=CLOSE_S)
+            if late and self._connection is not None:  # the database stands still
+                self._connection.terminate()
+            await asyncio.wait([self._writer], timeout=CLOSE_S)
         self._pool.terminate()
+        await self._search.aclose()
         if self._connection is not None:
             with suppress(Exception):
                 await self._connection.close(timeout=CLOSE_S)
@@ -172,6 +176,8 @@ class PostgresStore:
         return self._lost.message if self._lost is not None else self._publisher.problem
 
     def next_seq(self) -> int:
+        if len(self._seqs) < 2 and (self._taking_seqs is None or self._taking_seqs.done()):
+            self._taking_seqs = self._tasks.spawn(self._refill_seqs(), name="seqs")
         if not self._seqs:
             raise StoreUnavailable("The database is slow: no number is left for this prompt. Resend it in a moment.")
         seq = self._next_seq
@@ -179,8 +185,6 @@ class PostgresStore:
         if self._next_seq == self._seqs[0].stop:
             self._seqs.popleft()
             self._next_seq = self._seqs[0].start if self._seqs else 0
-        if len(self._seqs) < 2 and (self._taking_seqs is None or self._taking_seqs.done()):
-            self._taking_seqs = self._tasks.spawn(self._take_seqs(), name="seqs")
         return seq
 
     def submit(self, unit: Unit) -> "asyncio.Future[None]":
@@ -237,6 +241,12 @@ class PostgresStore:
 
     # Numbers
 
+    async def _refill_seqs(self) -> None:
+        try:
+            await self._take_seqs()
+        except FAILURES as error:  # the next prompt tries again
+            logger.warning("no seqs could be taken: %s", error)
+
     async def _take_seqs(self) -> None:
         source = self._connection if self._pool is None else self._pool
         first: int = await source.fetchval(self._statements["seqs_reserve"].sql)
@@ -260,10 +270,7 @@ class PostgresStore:
             while self._waiting:
                 batch = [self._waiting.popleft() for _ in range(min(MAX_BATCH, len(self._waiting)))]
                 await self._commit(batch)
-                try:
-                    self.settle(batch)
-                except Exception:  # a listener's mistake must not end the writer
-                    logger.exception("what was committed could not be published")
+                self.settle(batch)
             self._wake.clear()
             if self._closing and not self._waiting:
                 return
@@ -280,7 +287,7 @@ class PostgresStore:
         except Exception as error:
             self._numbers = numbers
             self._drop_connection(error)
-            if is_lost(error) and not isinstance(error, TimeoutError) and not is_new:
+            if is_lost(error) and not isinstance(error, TimeoutError) and not is_new and not self._closing:
                 return await self._commit(batch)
             _refuse(batch, self._lost or _unavailable(error))
 
@@ -418,9 +425,8 @@ class PostgresStore:
             try:
                 await self._reconnect()
                 return await self._read_commits() >= wanted
-            except Exception as error:
-                if not is_lost(error) and not isinstance(error, StoreUnavailable):
-                    raise
+            except Exception as error:  # whatever it is, the fate is not known yet
+                self._drop_connection(error)
                 failures += 1
                 waiting, self._waiting = list(self._waiting), deque()
                 _refuse(waiting, _unavailable(error))
