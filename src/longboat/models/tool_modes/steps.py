@@ -20,7 +20,7 @@ from longboat.core.history import calls_of, text_of
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, write_as_text
-from longboat.wire.models import Message, ReasoningPart, Role, ToolResultPart
+from longboat.wire.models import Message, ReasoningPart, Role
 from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
@@ -138,29 +138,13 @@ def _turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _repeated_tools(messages: Sequence[Message]) -> set[str]:
-    """The tools whose call in one of the last two steps had the same result as earlier in this turn: held to the
-    others, a small model gets out of its loop.
-    """
-    inputs: dict[str, str] = {}
-    known: dict[tuple[str, str], str] = {}
-    steps: list[set[str]] = []
-    for message in _turn(messages):
-        inputs |= {call.id: call.input for call in calls_of(message)}
-        if message.role is not Role.TOOL:
-            continue
-        steps.append(set())
-        for result in (part for part in message.parts if isinstance(part, ToolResultPart)):
-            call = (result.name, inputs.get(result.tool_call_id, ""))
-            if call in known and _is_same(known[call], result.content):
-                steps[-1].add(result.name)
-            else:
-                known[call] = result.content
-    return set[str]().union(*steps[-2:])
-
-
-def _is_same(before: str, now: str) -> bool:
-    """Whether a result is the same, or the same with a warning against repeating the call below it."""
-    return now == before or now.startswith(f"{before}\n\n")
+    """The tools of a step that was just made twice in a row: held to the others, a small model gets out of its loop."""
+    made = [
+        [(call.name, call.input) for call in calls_of(message)]
+        for message in messages[-4:]
+        if message.role is Role.ASSISTANT
+    ]
+    return {name for name, _ in made[-1]} if len(made) == 2 and made[0] == made[1] else set()
 
 
 def _arguments(tool: ToolSpec) -> dict[str, Any]:
