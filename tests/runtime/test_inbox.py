@@ -362,10 +362,10 @@ async def test_while_nobody_listens_no_commit_is_looked_at(tmp_path: Path) -> No
     async with launch(tmp_path, ScriptedModel()) as running:
         store = running.workspace.store
         assert isinstance(store, SqliteStore)
-        assert store._watcher is None
+        assert store._publisher._watcher is None
         async with follow_inbox(running.app):
-            assert store._watcher is not None
-        assert store._watcher is None
+            assert store._publisher._watcher is not None
+        assert store._publisher._watcher is None
 
 
 async def test_deltas_do_not_make_it_read_again(tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ async def test_who_unsubscribes_hears_no_more_and_nothing_is_watched(tmp_path: P
         async with follow_inbox(running.app) as ann:
             await running.submit("go", "r1", client_id="ann")
             await ann.until(lambda mirror: mirror.unseen == 1)
-        assert running.workspace.store._watcher is None  # type: ignore[attr-defined]
+        assert running.workspace.store._publisher._watcher is None  # type: ignore[attr-defined]
         assert service.pushed.empty()
 
 

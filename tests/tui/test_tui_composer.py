@@ -382,10 +382,11 @@ async def test_a_theme_that_there_is_no_more_is_the_one_that_fits_the_terminal(t
 @pytest.mark.parametrize("size", [(50, 20), (80, 24), (80, 32), (120, 40)])
 async def test_a_list_over_the_composer_pushes_nothing_off_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server, size=size) as tui:
-        tui.app.query_one(QueuePanel).show([a_run(number) for number in range(1, 9)])
         await tui.type("/")
         await tui.until(lambda: tui.app.composer.choices.is_open)
-        await tui.until(lambda: "│  / " in tui.screen)
+        await tui.until(lambda: tui.lines[-1].text.startswith(" Idle"))  # the server's own queue, empty, has been drawn
+        tui.app.query_one(QueuePanel).show([a_run(number) for number in range(1, 9)])
+        await tui.until(lambda: "│  / " in tui.screen and "Prompt number 1" in tui.screen)
         assert tui.app.query_one(StatusBar).region.bottom == size[1], tui.screen
         assert tui.lines[-1].text.startswith(" Idle")
         assert "/attach" in tui.screen

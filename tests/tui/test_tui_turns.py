@@ -143,6 +143,7 @@ async def test_letters_that_mean_nothing_there_go_to_the_prompt(tmp_path: Path) 
 async def test_a_click_selects_a_message_and_leaves_the_keys_to_the_prompt(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server) as tui:
         await said(tui, "one")
+        await tui.until(lambda: tui.app.query(AnswerView))
         await tui.pilot.click(AnswerView, offset=(2, 0))
         await tui.until(lambda: tui.app.message_bar.selected is not None)
         assert tui.app.query_one(AnswerView).has_class("-selected")

@@ -42,7 +42,7 @@ COMMANDS: dict[str, str] = {
     "status": "Show the server and its workspaces.",
     "serve": "Run a server in the foreground.",
     "stop": "Stop the server.",
-    "store": "Back up, restore and check the database.",
+    "store": "Back up, restore, check and copy the database.",
     "logs": "Show the background server's log.",
     "completion": "Print the shell completion script.",
     "version": "Show the versions of this command and of the server.",

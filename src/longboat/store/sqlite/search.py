@@ -59,11 +59,14 @@ class Search:
         self._closing = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._is_due = False
+        self._is_behind = False
+        """Something was committed since the index was told to follow: what it takes may not have it."""
 
     # On the loop
 
     def committed(self) -> None:
         """Something is in the log that the index may not have."""
+        self._is_behind = True
         if not self._is_due:
             self._is_due = True
             self._timer = self._loop.call_later(FOLLOW_AFTER_S, self._follow)
@@ -91,6 +94,7 @@ class Search:
 
     def _follow(self) -> None:
         if not self._closing.is_set():
+            self._is_behind = False
             following = self._loop.run_in_executor(self._thread, self._attempt, self._take_slice)
             following.add_done_callback(self._followed)
 
@@ -100,8 +104,8 @@ class Search:
         error = following.exception()
         if error is not None:
             logger.warning("the search index is left as it is for now: %s", error)
-        elif not following.result():
-            self._timer = self._loop.call_later(PAUSE_S, self._follow)
+        elif not following.result() or self._is_behind:
+            self._timer = self._loop.call_later(FOLLOW_AFTER_S if following.result() else PAUSE_S, self._follow)
             return
         self._is_due = False
 
