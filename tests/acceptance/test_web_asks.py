@@ -24,7 +24,8 @@ async def test_a2_a_permission_answered_in_one_page_leaves_the_other_and_says_wh
     chromium: Browser, site: Site
 ) -> None:
     command = "mkdir made && ls"
-    site.model.add([tool("bash", command=command)], [Say("Made.")], name="allow")
+    gate = site.model.gate("allow")  # what is said at the end would replace what is said of the answer
+    site.model.add([tool("bash", command=command)], [Pause(gate), Say("Made.")], name="allow")
     directory = site.project("allow")
     session = await site.session(directory)
     async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
@@ -42,6 +43,7 @@ async def test_a2_a_permission_answered_in_one_page_leaves_the_other_and_says_wh
         await expect(anna.asks).to_have_count(0)
         await expect(anna.page.locator("article.ask.leaving")).to_contain_text("allowed once by ben")
         await expect(anna.page.locator("#polite")).to_contain_text("ben")
+        gate.open()
         for tab in (anna, ben):
             await tab.sees("Made.")
             await tab.idle()

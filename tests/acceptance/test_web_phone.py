@@ -79,6 +79,8 @@ async def test_f3_a_finger_can_hit_everything_at_the_door_in_the_stats_the_inbox
         name="fingers-all",
     )
     site.model.add([call("question", text="Which one?", choices=["This", "That"])], name="fingers-ask")
+    site.model.add([call("bash", command="mkdir here")], name="fingers-run")
+    await (await site.session(directory)).submit("[[fingers-run]]", client_id="anna")
     session = await site.session(directory)
     await session.outcome(await session.submit("[[fingers-all]]", approve="all", client_id="anna"))
     await session.submit("[[fingers-ask]]", client_id="anna")
@@ -95,6 +97,7 @@ async def test_f3_a_finger_can_hit_everything_at_the_door_in_the_stats_the_inbox
         await anna.page.goto(f"{anna.origin}/#/inbox")
         await expect(anna.page.locator(".inbox-item.question").first).to_be_visible()
         await expect(anna.page.locator(".inbox-item.finished").first).to_be_visible()
+        await expect(anna.page.locator(".inbox-item.permission .wider").first).to_be_visible()
         assert await small(anna) == []
         await anna.go(session)
         await anna.page.goto(f"{anna.page.url}/changes")

@@ -164,6 +164,12 @@ async def test_a_run_that_planned_first_does_so_again_when_it_is_retried(chromiu
         await switch(anna).uncheck()
         await anna.button("Retry").click()
         await anna.sees("Now.")
+        await anna.idle()
+        prompt = anna.transcript.locator(".message.user").last
+        await prompt.hover()
+        await anna.button("Message actions", within=prompt).click()
+        await prompt.get_by_role("menuitem", name="Edit and resend").click()
+        await expect(switch(anna)).to_be_checked()
     assert [run["plan"] for run in await session.ledger()] == [True, True]
 
 

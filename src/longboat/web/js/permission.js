@@ -9,7 +9,7 @@ const NEEDS_APPROVAL = 'needs approval'; // as the server says it of a part
 
 /** The content of the card. `send(body)` answers. */
 export function permissionCard(ask, send) {
-  const wide = h('input', { type: 'checkbox', id: `wide-${ask.id}` });
+  const wide = h('input', { type: 'checkbox' });
   wide.checked = wide.disabled = isOnlyWide(ask);
   const rules = h('code');
   const showRules = () => (rules.textContent = toldRules(ask, wide.checked ? ask.wide : ask.grant));
@@ -73,9 +73,7 @@ function grant(ask, rules, wide) {
       h(
         'p',
         { class: 'rules' },
-        wide,
-        ' ',
-        h('label', { for: wide.id }, 'Use the wider rules: ', h('code', {}, plain(ask.wide.join('  ')))),
+        h('label', { class: 'wider' }, wide, ' Use the wider rules: ', h('code', {}, plain(ask.wide.join('  ')))),
       ),
   ];
 }

@@ -136,6 +136,7 @@ export class SessionActions {
     view.go(made?.id ?? null);
     view.show(made?.id ?? null);
     view.composer.restore(text, attachments);
+    if (view.mirror.runs.get(message.run_id)?.plan) view.composer.setPlan(true);
     toast(`${made ? 'Forked before this prompt' : 'New session'}. The original session is unchanged.`);
   }
 
