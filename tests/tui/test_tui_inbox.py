@@ -107,7 +107,7 @@ async def test_the_status_line_says_that_another_workspace_needs_an_approval_and
         await tui.pilot.press("o")
         await tui.until((there.path / "a.txt").exists)
         await tui.until(lambda: isinstance(tui.app.screen, InboxDialog) and "done" in tui.screen)
-        assert "needed in another workspace" not in tui.screen
+        await tui.until(lambda: "needed in another workspace" not in tui.screen)
         await tui.pilot.press("escape")
 
 
