@@ -41,6 +41,10 @@ ENDED = {
     Outcome.INTERRUPTED: "Interrupted.",
 }
 
+CARD_S = 0.1
+CARD_ATTEMPTS = 50
+"""How often, and in which steps, a sub-agent's words wait for the card that shows them to be drawn."""
+
 
 class EventHandling:
     def __init__(self, app: "LongboatApp") -> None:
@@ -50,11 +54,14 @@ class EventHandling:
         """When each active run was first seen."""
         self._children: dict[str, CardKey] = {}
         """The tool calls that started sub-agents, by the sub-agent's session."""
+        self._newest: dict[str, str] = {}
+        """What sub-agents said last and no card shows yet."""
 
     def forget(self) -> None:
         """Forget notices and sub-agents, because another session is shown."""
         self.notices = []
         self._children.clear()
+        self._newest.clear()
 
     def hear(self, event: Event) -> None:
         match event.payload:
@@ -110,16 +117,25 @@ class EventHandling:
             self._hear_child(message)
 
     def _hear_child(self, message: Message) -> None:
-        card = self._card_of(message.session_id)
-        if card is None or message.role is Role.USER:  # the card already shows its prompt
+        if message.role is Role.USER:  # the card already shows its prompt
             return
         for part in reversed(message.parts):
             if isinstance(part, ToolCallPart) and part.finished:
-                card.tell(f"{part.name} {one_line(subject_of(part.input, part.traits).text, 120)}")
-                return
-            if isinstance(part, TextPart) and part.text.strip():
-                card.tell(one_line(part.text.strip().splitlines()[-1], 160))
-                return
+                line = f"{part.name} {one_line(subject_of(part.input, part.traits).text, 120)}"
+            elif isinstance(part, TextPart) and part.text.strip():
+                line = one_line(part.text.strip().splitlines()[-1], 160)
+            else:
+                continue
+            self._newest[message.session_id] = line
+            self._show_newest(message.session_id)
+            return
+
+    def _show_newest(self, session_id: str, attempts: int = CARD_ATTEMPTS) -> None:
+        if (card := self._card_of(session_id)) is not None:
+            if (line := self._newest.pop(session_id, None)) is not None:
+                card.tell(line)
+        elif attempts:  # it may not be drawn yet
+            self._app.set_timer(CARD_S, lambda: self._show_newest(session_id, attempts - 1))
 
     def _card_of(self, session_id: str) -> ToolCard | None:
         """The card of the tool call that started a sub-agent."""
