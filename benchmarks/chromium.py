@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, ViewportSize, sync_playwright
 from tests.parts import how, missing, where
 
 from benchmarks.harness import RunningServer
 from longboat.wire.discovery import DISCOVERY_NAME
 
 NOW = "2026-01-02T03:04:05.678Z"
-SIZE = {"width": 1280, "height": 800}
+SIZE: ViewportSize = {"width": 1280, "height": 800}
 
 __all__ = ["Door", "door", "how", "missing", "spent"]
 

@@ -179,7 +179,8 @@ def _on_screen(page: Page) -> float:
     page.wait_for_timeout(100)
     seen = page.evaluate("() => { const all = [...window.seen]; window.seen.clear(); return all; }")
     ahead_ns = time.time_ns() - time.monotonic_ns()
-    return statistics.median(at_ms / 1e3 - (int(stamp) + ahead_ns) / 1e9 for stamp, at_ms in seen)
+    delays: list[float] = [at_ms / 1e3 - (int(stamp) + ahead_ns) / 1e9 for stamp, at_ms in seen]
+    return statistics.median(delays)
 
 
 def _stream(at: Door) -> Row:

@@ -11,7 +11,7 @@ from typing import Any
 import uvloop
 
 from benchmarks.harness import Row, compare, milliseconds, scratch, timed
-from longboat.testing.tool_context import KitTool, OpenToolContext
+from longboat.testing.tool_context import CallableTool, OpenToolContext
 from longboat.tools.search.glob import GlobTool
 from longboat.tools.search.grep import GrepTool
 
@@ -46,7 +46,7 @@ def measure() -> list[Row]:
         ]
 
 
-def _row(path: Path, work: str, floor: list[str], tool: KitTool, **arguments: Any) -> Row:
+def _row(path: Path, work: str, floor: list[str], tool: CallableTool, **arguments: Any) -> Row:
     context = OpenToolContext(path)
 
     def bare() -> None:

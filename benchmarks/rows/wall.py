@@ -1,6 +1,7 @@
 """`ls` as a command of `bash`, behind the read-only wall and without it."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -24,10 +25,7 @@ def measure() -> list[Row]:
             for _ in range(COMMANDS):
                 await context.use(bash, command="ls")
 
-        rounds = [
-            tuple(timed(lambda context=context: runner.run(some(context))) for context in kits)
-            for _ in range(ROUNDS + 1)
-        ][1:]
+        rounds = [tuple(timed(partial(runner.run, some(context))) for context in kits) for _ in range(ROUNDS + 1)][1:]
         runner.run(jobs.aclose())
     each = [(free / COMMANDS, walled / COMMANDS) for free, walled in rounds]
     return [compare("`bash: ls` behind the read-only wall, floor: without it", each, milliseconds, at_most=1.2)]

@@ -40,7 +40,7 @@ async def test_code_that_streams_is_shown_as_code_before_its_fence_closes(chromi
         code = anna.transcript.locator("pre")
         await expect(code).to_have_text("for x in y:\n    print(x)\n", use_inner_text=True)
         await expect(anna.transcript).not_to_contain_text("```")
-        assert "mono" in await code.evaluate("(node) => getComputedStyle(node).fontFamily")
+        await expect(code).to_have_css("font-family", re.compile("mono"))
         gate.open()
         await expect(anna.transcript.locator(".prose strong")).to_have_text("all")
         await expect(code).to_have_count(1)
