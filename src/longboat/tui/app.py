@@ -103,7 +103,12 @@ class LongboatApp(App[None]):
         self._reading: Worker[None] | None = None
         self.leaving = app_exit.AppExit(self)
         self.composer = Composer(lambda: (self.current.session_id, self.current.draft))
-        self.view = TranscriptView(by=self.current.by, other=self.current.other, older=self.current.read_older)
+        self.view = TranscriptView(
+            by=self.current.by,
+            other=self.current.other,
+            older=self.current.read_older,
+            drawn=self.event_handling.show_newest,
+        )
         self.welcome = Welcome(open_session=self.open_session, put_prompt=self.composer.suggest)
         self.welcome_read = WelcomeState()
         self.message_bar = MessageBar(self.view, act=self.turns.do, leave=self.composer.input.focus)
