@@ -18,7 +18,7 @@ from longboat.tui.status import Header, StatusBar
 from longboat.tui.tail import Notices
 from longboat.wire.events import Event
 from longboat.wire.listings import ModelInfo, ModelPage
-from longboat.wire.models import Message, Outcome, RunComplete, RunState, ToolCallPart
+from longboat.wire.models import Outcome, RunComplete, RunState, ToolCallPart
 from longboat.wire.requests import Approve, Submit
 
 
@@ -285,36 +285,6 @@ async def test_a_sub_agent_shows_what_it_does_under_its_card(tmp_path: Path) -> 
         second.open()
         await tui.until(lambda: tui.answers == ["parent says"])
         assert "child says" in tui.text_of(tui.cards[0])
-
-
-async def test_what_a_sub_agent_says_before_its_card_is_drawn_is_shown_once_it_is(tmp_path: Path) -> None:
-    start, gate = Gate(), Gate()
-    steps = [
-        [Pause(start), CallTool("agent", {"prompt": "look at it"})],
-        [CallTool("ls", {"path": "."})],
-        [Pause(gate), Say("child says")],
-        [Say("parent says")],
-    ]
-    async with local_server(tmp_path, ScriptedModel(steps)).serving() as server, open_tui(server) as tui:
-        said, hear = asyncio.Event(), tui.app.event_handling.hear
-
-        def listen(event: Event) -> None:
-            hear(event)
-            if event.parent_session_id and isinstance(event.payload, Message) and "ls" in str(event.payload.parts):
-                said.set()
-
-        tui.app.event_handling.hear = listen  # type: ignore[method-assign]
-        await tui.say("delegate")
-        await start.reached()
-        await tui.until(lambda: tui.prompts == ["delegate"])
-        async with tui.app.view._changing:  # nothing is drawn meanwhile
-            start.open()
-            await gate.reached()
-            await said.wait()
-            assert tui.cards == []
-        await tui.until(lambda: tui.cards and "ls ." in tui.text_of(tui.cards[0]))
-        gate.open()
-        await tui.until(lambda: tui.answers == ["parent says"])
 
 
 async def test_two_sub_agents_with_the_same_prompt_have_cards_of_their_own(tmp_path: Path) -> None:
