@@ -122,20 +122,29 @@ async def test_f3_a_short_session_is_read_from_its_first_word_to_its_last(chromi
         assert shown == [f"You: Prompt {number}" for number in range(126 - len(shown), 126)]
 
 
-# Scrolls up a little in every frame, and gives back by how many pixels more than that what is read has moved.
+# Scrolls up a little in every frame, and gives back by how many pixels more than that what is read has moved. That is
+# the row that begins in the upper half of the view, else the one that fills it: its own Markdown may change it.
 SCROLL_STEADILY = """async () => {
   const scroller = document.querySelector('.scroller');
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-  const inView = (row) => row.getBoundingClientRect().top > scroller.getBoundingClientRect().top;
   const isPlain = (row) => !row.querySelector('.prose strong');
+  const readAfter = (wanted) => {
+    const { top, height } = scroller.getBoundingClientRect();
+    const begins = (row) => row.getBoundingClientRect().top + wanted - top;
+    const rows = [...scroller.querySelectorAll('.message')];
+    const at = rows.findIndex((row) => row.getBoundingClientRect().bottom + wanted > top);
+    return rows[at + 1] && begins(rows[at]) < 0 && begins(rows[at + 1]) < height / 2 ? rows[at + 1] : rows[at];
+  };
   let astray = 0;
-  for (let step = 0; step < 200 || [...scroller.querySelectorAll('.message.assistant')].some(isPlain); step += 1) {
-    const row = [...scroller.querySelectorAll('.message')].find(inView);
-    const before = row.getBoundingClientRect().top;
+  let still = 0; // frames since the last Markdown came: what it moved is put back before the next one is drawn
+  for (let step = 0; still < 2; step += 1) {
     const wanted = step < 200 ? Math.min(60, scroller.scrollTop) : 0;
+    const row = readAfter(wanted);
+    const before = row.getBoundingClientRect().top;
     scroller.scrollTop -= wanted;
     await frame();
     astray += row.getBoundingClientRect().top - before - wanted;
+    still = step < 200 || [...scroller.querySelectorAll('.message.assistant')].some(isPlain) ? 0 : still + 1;
   }
   return Math.abs(astray);
 }"""

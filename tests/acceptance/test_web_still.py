@@ -128,7 +128,7 @@ LEAVE_WHILE_A_ROW_GROWS = """async ([scrolled, grown]) => {
 async def test_f6_what_is_read_does_not_jump_when_a_row_above_grows_as_the_end_is_left(
     chromium: Browser, site: Site, scrolled: int
 ) -> None:
-    """Nobody's place was remembered at the end: what the Markdown of older rows added moved it, by 58 pixels say."""
+    """Nobody's place was remembered at the end: what the Markdown of older rows added moved it."""
     turns = [turn(number, text(f"Prompt {number}"), text("Some words.")) for number in range(1, 61)]
     session = await imported(await site.session(site.project(f"leaves-{scrolled}")), "Leaves", turns)
     async with open_tab(chromium, site, session) as tab:
