@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import user_config_file
 from longboat.config.references import names_in
 from longboat.config.settings import Config
+from longboat.context.git_head import read_head
 from longboat.context.hooks import read_hooks
 from longboat.context.instructions import for_small_window
 from longboat.context.library import Agent, Command, Context, Library, Skill
 from longboat.context.prompt import build_prompt, build_short_prompt, build_small_prompt, instruction_block
+from longboat.context.stamps import Kept
 from longboat.core.prompts import NO_TOOLS, PLAN_AS_ANSWER, PLAN_FIRST, PLAN_WITH_TOOL
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
@@ -29,6 +32,7 @@ from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_pr
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
+from longboat.runtime.workspace.project_files import ProjectFiles, SharedReading
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.described import (
@@ -81,6 +85,8 @@ class WorkspaceTools:
         self._tell = tell
         self._library = Library(directory, environ=os.environ, user_dir=Path.home())
         self._context = Context()
+        self._head = Kept(partial(read_head, directory))
+        self._project = SharedReading(self._read_project)
         self._secrets: set[str] = set()
         """Variables that the configuration has had keys from."""
         self._configured: tuple[bytes, ConfiguredTools] | None = None
@@ -107,17 +113,31 @@ class WorkspaceTools:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
         return own or name in self._secrets
 
-    async def turn_setup(self, *, model: Model, agent: str | None, child: bool, plan: bool) -> TurnSetup:
+    def read_project(self) -> "asyncio.Future[ProjectFiles]":
+        """Read what a turn takes from the project's files, as they are now. Turns that start together share it."""
+        return self._project.get()
+
+    def _read_project(self) -> ProjectFiles:
+        configured = self._configured
+        return ProjectFiles(
+            context=self._library.load(),
+            head=self._head.get(),
+            have_servers=configured[1].lsp.find_files() if configured is not None else None,
+        )
+
+    async def turn_setup(
+        self, project: ProjectFiles, *, model: Model, agent: str | None, child: bool, plan: bool
+    ) -> TurnSetup:
         """Set up the next turn. `agent` names a sub-agent that the project defines. `plan`: the turn must change
         nothing, and proposes a plan instead."""
         config = self._config()
         self._secrets |= _secrets(config)
         hooks = read_hooks(config.hooks)
-        self._context = context = await asyncio.to_thread(self._library.load)
+        self._context = context = project.context
         if model.context_window < SMALL_WINDOW:
-            return await self._small_setup(config, model, child=child, plan=plan)
+            return await self._small_setup(config, model, project, child=child, plan=plan)
         defined = self.agent(agent) if agent is not None else None
-        everything = await self._tools(config)
+        everything = await self._tools(config, project)
         configured = await self._configured_tools(config)
         system = build_prompt(
             self._directory,
@@ -256,7 +276,9 @@ class WorkspaceTools:
             await self.jobs.aclose()
         await self._retired.aclose()
 
-    async def _small_setup(self, config: Config, model: Model, *, child: bool, plan: bool) -> TurnSetup:
+    async def _small_setup(
+        self, config: Config, model: Model, project: ProjectFiles, *, child: bool, plan: bool
+    ) -> TurnSetup:
         """Set up a turn for a model with a small window."""
         can = model.abilities
         if can.agent:
@@ -266,21 +288,23 @@ class WorkspaceTools:
             system = build_small_prompt(date.today().isoformat())
         setup = TurnSetup(
             system=system if can.tools else system + NO_TOOLS,
-            tools=await self._few_tools(config, model, child=child, plan=plan),
+            tools=await self._few_tools(config, model, project, child=child, plan=plan),
             hooks=read_hooks(config.hooks),
             problems=self._context.problems,
             surroundings=can.agent,
         )
         return _setup_to_plan(setup, plan=plan)
 
-    async def _few_tools(self, config: Config, model: Model, *, child: bool, plan: bool) -> dict[str, Tool]:
+    async def _few_tools(
+        self, config: Config, model: Model, project: ProjectFiles, *, child: bool, plan: bool
+    ) -> dict[str, Tool]:
         if not model.abilities.tools:
             return {}
-        tools = tools_for_small_models(await self._tools(config))
+        tools = tools_for_small_models(await self._tools(config, project))
         return _for_plan(_of_child(tools, None) if child else tools, tools, plan=plan, child=child)
 
-    async def _tools(self, config: Config) -> dict[str, Tool]:
-        configured = await (await self._configured_tools(config)).tools()
+    async def _tools(self, config: Config, project: ProjectFiles) -> dict[str, Tool]:
+        configured = await (await self._configured_tools(config)).tools(have_servers=project.have_servers)
         return {tool.spec.name: tool for tool in (*configured, *self._extra)}
 
     async def _configured_tools(self, config: Config) -> ConfiguredTools:
