@@ -137,8 +137,8 @@ class WorkspaceTools:
         if model.context_window < SMALL_WINDOW:
             return await self._small_setup(config, model, project, child=child, plan=plan)
         defined = self.agent(agent) if agent is not None else None
-        everything = await self._tools(config, project)
         configured = await self._configured_tools(config)
+        everything = await self._tools(configured, project)
         system = build_prompt(
             self._directory,
             instructions=context.instructions,
@@ -300,12 +300,12 @@ class WorkspaceTools:
     ) -> dict[str, Tool]:
         if not model.abilities.tools:
             return {}
-        tools = tools_for_small_models(await self._tools(config, project))
+        tools = tools_for_small_models(await self._tools(await self._configured_tools(config), project))
         return _for_plan(_of_child(tools, None) if child else tools, tools, plan=plan, child=child)
 
-    async def _tools(self, config: Config, project: ProjectFiles) -> dict[str, Tool]:
-        configured = await (await self._configured_tools(config)).tools(have_servers=project.have_servers)
-        return {tool.spec.name: tool for tool in (*configured, *self._extra)}
+    async def _tools(self, configured: ConfiguredTools, project: ProjectFiles) -> dict[str, Tool]:
+        own = await configured.tools(have_servers=project.have_servers)
+        return {tool.spec.name: tool for tool in (*own, *self._extra)}
 
     async def _configured_tools(self, config: Config) -> ConfiguredTools:
         async with self._opening:
