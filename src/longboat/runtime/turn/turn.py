@@ -403,7 +403,7 @@ class Turn:
                 summary=self._summarizing,
             )
             self._draft = Draft(blank, taken=[call.id for message in self._history for call in calls_of(message)])
-            self._outbox.whole(blank, Change.CREATED)
+            self._outbox.begin(blank)
         request = ModelRequest(
             system=self._setup.system,
             messages=messages,
