@@ -200,7 +200,9 @@ def unfinished_from_row(row: Row) -> RunRecord:
 
 
 def workspace_from_row(row: Row) -> WorkspaceRecord:
-    return WorkspaceRecord(workspace_id=row["workspace_id"], path=row["path"], created_at=row["created_at"])
+    return WorkspaceRecord(
+        workspace_id=row["workspace_id"], home=row["home"], path=row["path"], created_at=row["created_at"]
+    )
 
 
 def activity_from_row(row: Row) -> WorkspaceActivity:

@@ -14,8 +14,10 @@ from longboat.wire.models import Run
 
 
 class Sessions:
-    def __init__(self, services: WorkspaceServices) -> None:
+    def __init__(self, services: WorkspaceServices, *, held: bool = False) -> None:
+        """`held`: no run starts (L16)."""
         self._services = services
+        self._held = held
         self._actors: dict[str, SessionActor] = {}
         self._deletions = 0
         self._leaving = False
@@ -57,6 +59,7 @@ class Sessions:
                 services,
                 found,
                 leaving=self._leaving,
+                held=self._held,
             )
         return self._actors[session_id]
 

@@ -17,16 +17,16 @@ SELECT workspace_id, max(last) AS last FROM events GROUP BY workspace_id;
 INSERT INTO workspaces (workspace_id, path, created_at) VALUES (:workspace_id, :path, :created_at);
 
 -- name: workspace_by_id
--- One workspace.
-SELECT * FROM workspaces WHERE workspace_id = :workspace_id;
+-- One workspace. Its home is here.
+SELECT *, '' AS home FROM workspaces WHERE workspace_id = :workspace_id;
 
 -- name: workspace_by_path
 -- The workspace of a resolved path.
-SELECT * FROM workspaces WHERE path = :path;
+SELECT *, '' AS home FROM workspaces WHERE path = :path;
 
 -- name: workspaces_all
 -- Every workspace ever opened here.
-SELECT * FROM workspaces ORDER BY rowid;
+SELECT *, '' AS home FROM workspaces ORDER BY rowid;
 
 -- name: workspaces_activity
 -- When each workspace was last worked in, and how much waits for somebody there.
