@@ -3,7 +3,8 @@
 import signal
 
 import pytest
-from fleet import open_fleet
+from cluster import open_fleet
+from processes import ended
 from sessions import shared, terminal_events
 
 from longboat.testing import Hang, Pause, Say
@@ -29,6 +30,27 @@ async def test_g2_every_node_answers_for_a_session_of_another_one() -> None:
             assert shared(annas, carls)[0] == shared(annas, carls)[1]
         assert (await ben.run(run_id))["outcome"] == "end_turn"
         assert await anna.check_books() == await ben.check_books() == await at_c.check_books()
+
+
+async def test_g2_a_directory_is_opened_on_the_node_that_is_named_and_lists_cover_all_nodes() -> None:
+    async with open_fleet("a", "b") as fleet:
+        http = await fleet["a"].client()
+        directory = fleet["b"].project()
+        for _ in range(2):
+            joined = await http.post("/v1/workspaces", json={"path": str(directory), "node": "b"})
+            assert joined.status_code in (200, 201), joined.text
+        unknown = await http.post("/v1/workspaces", json={"path": str(directory), "node": "nobody"})
+        assert (unknown.status_code, unknown.json()["code"]) == (400, "unknown_node")
+        own = await http.post("/v1/workspaces", json={"path": str(fleet["a"].project())})
+        listed = (await (await fleet["b"].client()).get("/v1/workspaces")).json()["items"]
+        assert sorted(each["id"] for each in listed) == sorted([joined.json()["id"], own.json()["id"]])
+        nodes = (await http.get("/v1/nodes")).json()["items"]
+        assert [(each["name"], each["state"], each["owned"], each["answering"]) for each in nodes] == [
+            ("a", "running", 1, True),
+            ("b", "running", 1, False),
+        ]
+        done = await ended(await fleet["a"].longboat("nodes", cwd=fleet["a"].path))
+        assert [line.split()[:2] for line in done.out.splitlines()] == [["NAME", "STATE"], ["a", "*"], ["b", "running"]]
 
 
 async def test_g4_a_stream_outlives_its_owner_and_the_queue_runs_when_the_home_is_back() -> None:
@@ -183,6 +205,25 @@ async def test_g7_g8_while_the_home_is_away_a_caretaker_queues_and_cancels_and_h
         books = {"r1": "interrupted", "r2": "canceled", "r3": "end_turn"}
         assert await anna.check_books() == await ben.check_books() == books
         assert len(home.model.requests) == 2, "nothing ran twice"
+
+
+async def test_g6_a_run_that_waits_for_its_home_can_be_canceled_meanwhile() -> None:
+    async with open_fleet("a", "b") as fleet:
+        home = fleet["a"]
+        home.model.add([Say("one "), Hang()], name="held")
+        session = await home.session(home.project(on_restart="resume"))
+        ben = await fleet.through("b", session)
+        async with ben.watch("ben") as bens:
+            await session.submit("[[held]]", "r1")
+            await bens.text("one ")
+            await home.kill()
+            await ben.submit("later", "r2", delivery="queue")
+            await ben.cancel_run("r1")
+            assert (await bens.complete("r1")).cancelled
+            await home.serve()
+            await bens.complete("r2")
+        assert await ben.check_books() == {"r1": "canceled", "r2": "end_turn"}
+        assert len(home.model.requests) == 2
 
 
 async def test_g7_a_run_that_is_to_resume_waits_for_its_home() -> None:

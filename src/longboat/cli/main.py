@@ -40,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "trust": "Review a project's longboat.json and trust it.",
     "doctor": "Diagnose problems.",
     "status": "Show the server and its workspaces.",
+    "nodes": "List the servers that share a database.",
     "serve": "Run a server in the foreground.",
     "stop": "Stop the server.",
     "store": "Back up, restore, check and copy the database.",

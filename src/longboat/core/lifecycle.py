@@ -159,6 +159,8 @@ def _cancel_run(state: SessionState, run_id: str) -> Decision:
     run = state.find(run_id)
     if run is None or run.cancel_requested:
         return state, ()
+    if state.held and run is state.active:
+        return _finish_turn(state, run, Outcome.CANCELED)  # it waits for its directory: no turn is there to end
     if run.state is RunState.FOLDED and run.sent:
         assert state.active is not None
         raise TooLate(run_id, state.active.run_id)

@@ -235,7 +235,7 @@ class Door:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None  # the route says what is wrong
         if wanted.node not in (None, self._node.name):
-            peers = {peer.name: peer.url for peer in await self._node.all() if peer.alive}
+            peers = await self._node.peers()
             if wanted.node not in peers:
                 raise BadInput(
                     f"There is no node {wanted.node!r} now. `longboat nodes` lists them.", code="unknown_node"
@@ -250,9 +250,9 @@ class Door:
     async def _drop_client(self, scope: Any, receive: Receive, send: Send) -> None:
         """Everywhere: a client may be attached to workspaces of several owners."""
         request = from_scope(scope)
-        peers = [peer.url for peer in await self._node.all() if peer.alive and peer.name != self._node.name]
+        peers = await self._node.peers()
         answers = await asyncio.gather(
-            *(self._relay.send(url, request, again=True) for url in peers), return_exceptions=True
+            *(self._relay.send(url, request, again=True) for url in peers.values()), return_exceptions=True
         )
         for answer in answers:
             if not isinstance(answer, BaseException):

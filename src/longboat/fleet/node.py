@@ -24,6 +24,7 @@ from longboat.store.postgres.nodes import NodeRecord, Nodes, Whereabouts
 from longboat.store.postgres.store import UNFENCED, PostgresStore
 from longboat.store.protocol import Store, Unit
 from longboat.tasks import Tasks
+from longboat.wire.listings import NodeInfo, NodeState
 
 logger = logging.getLogger(__name__)
 
@@ -112,8 +113,25 @@ class Node:
             raise WorkspaceNotFound(workspace_id)
         return found
 
-    async def all(self) -> list[NodeRecord]:
-        return await self._nodes.all()
+    async def nodes(self) -> tuple[NodeInfo, ...]:
+        return tuple(
+            NodeInfo(
+                name=each.name,
+                url=each.url,
+                version=each.version,
+                started_at=each.started_at,
+                state=_state(each),
+                owned=each.owned,
+                homes=each.homes,
+                answering=each.name == self.name,
+            )
+            for each in await self._nodes.all()
+        )
+
+    async def peers(self) -> dict[str, str]:
+        """The addresses of the other nodes that are running, by name."""
+        running = [each for each in await self._nodes.all() if each.alive and each.name != self.name]
+        return {each.name: each.url for each in running}
 
     @property
     def leaving(self) -> bool:
@@ -216,6 +234,12 @@ async def open_node(settings: Settings, store: Store, *, url: str | None) -> Asy
             yield node
         finally:
             await node.sign_off()
+
+
+def _state(node: NodeRecord) -> NodeState:
+    if not node.alive:
+        return NodeState.GONE
+    return NodeState.LEAVING if node.leaving else NodeState.RUNNING
 
 
 def _disk(data_dir: Path) -> str:

@@ -65,6 +65,8 @@ FINAL_S = 2.0
 """How long interrupted turns have for their final writes (T4). With the time for closing, the server exits within drain
 + 5 s (B5)."""
 PRUNE_EVERY_S = 3600.0
+POLL_INBOX_S = 2.0
+"""How often streams of the inbox look for what other nodes have written."""
 CHECK_S = 10.0
 """How long a start looks for damage in the store, alongside all other work."""
 
@@ -194,7 +196,12 @@ class App:
             limit=settings.server.max_output_mb * MEGABYTE,
             workspace_limit=settings.server.max_workspace_output_mb * MEGABYTE,
         )
-        self.inbox = Inbox(store, heartbeat_s=settings.heartbeat_s, on_listeners=self._watch_idleness)
+        self.inbox = Inbox(
+            store,
+            heartbeat_s=settings.heartbeat_s,
+            on_listeners=self._watch_idleness,
+            poll_s=None if ownership.alone else POLL_INBOX_S,
+        )
         self.push = Push(store, self.inbox, settings.server.push, settings.data_dir)
         self._open: dict[str, Workspace] = {}
         self._closings: dict[str, asyncio.Task[None]] = {}
@@ -351,18 +358,23 @@ class App:
         known = await self._store.reads.workspaces()
         activity = await self._store.reads.workspace_activity()
         items = [
-            msgspec.structs.replace(await self._describe(each), used_at=found.used_at, waiting=found.waiting)
+            msgspec.structs.replace(await self._describe(each, found), used_at=found.used_at, waiting=found.waiting)
             for each in known
             if (found := activity.get(each.workspace_id, WorkspaceActivity()))
         ]
         return WorkspacePage(items=tuple(items))
 
-    async def _describe(self, known: WorkspaceRecord) -> wire.Workspace:
+    async def _describe(self, known: WorkspaceRecord, activity: WorkspaceActivity) -> wire.Workspace:
         workspace = self._open.get(known.workspace_id)
         if workspace is not None:
             return await workspace.describe()
         return wire.Workspace(
-            id=known.workspace_id, path=known.path, created_at=known.created_at, ready=True, busy=False
+            id=known.workspace_id,
+            path=known.path,
+            created_at=known.created_at,
+            ready=True,
+            busy=activity.busy,
+            clients=() if self.ownership.alone else await self._store.reads.clients(known.workspace_id),
         )
 
     async def stats(self, workspace_id: str | None, *, days: int) -> Stats:

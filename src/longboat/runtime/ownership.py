@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from longboat.wire.listings import NodeInfo
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
@@ -42,6 +44,10 @@ class Ownership(Protocol):
 
     async def orphans(self) -> list[str]:
         """The workspaces with unfinished runs that have no owner and that this server can take."""
+        ...
+
+    async def nodes(self) -> tuple[NodeInfo, ...]:
+        """The servers that share the store; none if there is only this one."""
         ...
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
@@ -85,6 +91,9 @@ class SoleOwner:
 
     async def orphans(self) -> list[str]:
         return []
+
+    async def nodes(self) -> tuple[NodeInfo, ...]:
+        return ()
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
         pass

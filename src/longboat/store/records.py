@@ -31,6 +31,8 @@ class WorkspaceActivity:
     """When one of its sessions was last worked on."""
     waiting: int = 0
     """How many permissions and questions need an answer."""
+    busy: bool = False
+    """A run is active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

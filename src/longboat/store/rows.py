@@ -207,7 +207,9 @@ def workspace_from_row(row: Row) -> WorkspaceRecord:
 
 def activity_from_row(row: Row) -> WorkspaceActivity:
     used_at = row["used_at"]
-    return WorkspaceActivity(used_at=None if used_at is None else legible_text(used_at), waiting=row["waiting"])
+    return WorkspaceActivity(
+        used_at=None if used_at is None else legible_text(used_at), waiting=row["waiting"], busy=bool(row["busy"])
+    )
 
 
 def client_from_row(row: Row) -> ClientInfo:

@@ -29,10 +29,11 @@ SELECT * FROM workspaces WHERE path = :path AND (:home::text IS NULL OR home = :
 SELECT * FROM workspaces ORDER BY place;
 
 -- name: workspaces_activity
--- When each workspace was last worked in, and how much waits for somebody there.
+-- When each workspace was last worked in, how much waits for somebody there, and whether a run is active.
 SELECT workspace_id, (SELECT max(updated_at) FROM sessions WHERE sessions.workspace_id = workspaces.workspace_id) AS used_at,
     (SELECT count(*) FROM permissions WHERE permissions.workspace_id = workspaces.workspace_id AND state = 'pending')
-    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting
+    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting,
+    EXISTS (SELECT 1 FROM runs WHERE runs.workspace_id = workspaces.workspace_id AND state = 'active') AS busy
 FROM workspaces;
 
 -- name: workspaces_unfinished
