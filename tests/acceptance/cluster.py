@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 from postgres import database_of
 from processes import Site, open_site
 from sessions import SessionClient
@@ -16,13 +17,15 @@ from sessions import SessionClient
 from longboat.config.trust import record
 from secrecy import SECRETS
 
-LEASE_S = 3.0
+LEASE_S = 60.0
+"""Longer than any test: a lease ends when a test says so, and not because the machine is busy."""
 _numbers = count(1)
 
 
 @dataclass(kw_only=True)
 class Fleet:
     nodes: dict[str, Site]
+    dsn: str
     shared: Path
     """A directory that is the same disk for all."""
 
@@ -38,6 +41,14 @@ class Fleet:
         for site in self.nodes.values():
             record(site.path / "config" / "longboat" / "trusted.json", moved, hashlib.sha256(config).hexdigest())
         return moved
+
+    async def expire(self, name: str) -> None:
+        """As if a node had not been heard of for a lease."""
+        client = await asyncpg.connect(self.dsn)
+        past = "clock_timestamp() - interval '1 second'"
+        await client.execute(f"UPDATE leases SET until = {past} WHERE owner = $1", name)
+        await client.execute(f"UPDATE nodes SET until = {past} WHERE name = $1", name)
+        await client.close()
 
     async def through(self, name: str, session: SessionClient) -> SessionClient:
         """The same session, by another node."""
@@ -63,4 +74,4 @@ async def open_fleet(*names: str, serve: bool = True, **server: Any) -> AsyncIte
             }
             if serve:
                 await site.serve()
-        yield Fleet(nodes=nodes, shared=shared)
+        yield Fleet(nodes=nodes, dsn=database_of(first.data), shared=shared)

@@ -90,6 +90,7 @@ async def test_g7_another_node_takes_over_a_shared_directory() -> None:
             await bens.text("one ")
             await bens.state("r2", "queued")
             await fleet["a"].kill()
+            await fleet.expire("a")
             assert (await bens.complete("r1")).error
             assert not (await bens.complete("r2")).error
         assert await ben.check_books() == {"r1": "interrupted", "r2": "end_turn"}
@@ -105,6 +106,7 @@ async def test_g3_an_owner_that_was_stopped_beyond_its_lease_writes_nothing_more
             await session.submit("[[held]]", "r1")
             await bens.text("one ")
             fleet["a"].server.send_signal(signal.SIGSTOP)
+            await fleet.expire("a")
             assert (await bens.complete("r1")).error
             await ben.submit("again", "r2")
             await bens.complete("r2")
@@ -181,6 +183,7 @@ async def test_g7_g8_while_the_home_is_away_a_caretaker_queues_and_cancels_and_h
             await annas.text("one ")
             await annas.state("r2", "queued")
             await home.kill()
+            await fleet.expire("c")
             assert (await bens.complete("r1")).error, "interrupted at once"
             await ben.cancel()
             assert (await annas.complete("r2")).cancelled
@@ -217,6 +220,7 @@ async def test_g6_a_run_that_waits_for_its_home_can_be_canceled_meanwhile() -> N
             await session.submit("[[held]]", "r1")
             await bens.text("one ")
             await home.kill()
+            await fleet.expire("a")
             await ben.submit("later", "r2", delivery="queue")
             await ben.cancel_run("r1")
             assert (await bens.complete("r1")).cancelled
@@ -236,6 +240,7 @@ async def test_g7_a_run_that_is_to_resume_waits_for_its_home() -> None:
             await session.submit("[[held]]", "r1")
             await bens.text("one ")
             await home.kill()
+            await fleet.expire("a")
             await ben.submit("later", "r2", delivery="queue")
             await bens.state("r2", "queued")
             assert (await ben.run("r1"))["state"] == "active"

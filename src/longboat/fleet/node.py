@@ -28,6 +28,8 @@ from longboat.wire.listings import NodeInfo, NodeState
 
 logger = logging.getLogger(__name__)
 
+LOOK_S = 1.0
+"""How often to look for directories that are back and for workspaces that nobody owns."""
 DISK_FILE = "node"
 """In the data directory: tells it from those of other machines."""
 
@@ -145,19 +147,19 @@ class Node:
 
     async def keep(self) -> None:
         """Renew the leases as long as the server runs."""
+        clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(self.lease_s / 3)
+            await asyncio.sleep(min(LOOK_S, self.lease_s / 3))
             try:
-                async with asyncio.timeout(self._left_s()):
-                    await self._confirm()
+                if clock() - self._confirmed_at >= self.lease_s / 3:
+                    async with asyncio.timeout(self._left_s()):
+                        await self._confirm()
+                await self._hand_over()
+                await self._take_orphans()
             except (StoreUnavailable, TimeoutError) as error:
                 logger.warning("the leases could not be renewed: %s", str(error) or type(error).__name__)
                 if self._left_s() <= 0 and self._held:
                     self._lose_all()
-                continue
-            with suppress(StoreUnavailable):  # the next renewal tells
-                await self._hand_over()
-                await self._take_orphans()
 
     async def _hand_over(self) -> None:
         """Give back what belongs to nodes that are running again."""
