@@ -70,12 +70,16 @@ async def test_commands_of_a_stopped_server_end_at_the_deadline(tmp_path: Path) 
         *(sys.executable, str(HERE / "stopping_server.py"), str(tmp_path), STUBBORN, "1"),
         stdout=asyncio.subprocess.PIPE,
     )
-    assert server.stdout is not None
-    pids = [int(pid) for pid in (await server.stdout.readline()).split()]
-    assert len(pids) >= 6
-    await wait_until(lambda: is_stopped(server.pid))
-    await wait_until_gone(pids)
-    assert is_stopped(server.pid), "it was done without the server"
+    try:
+        assert server.stdout is not None
+        pids = [int(pid) for pid in (await server.stdout.readline()).split()]
+        assert len(pids) >= 6
+        await wait_until(lambda: is_stopped(server.pid))
+        await wait_until_gone(pids)
+        assert is_stopped(server.pid), "it was done without the server"
+    except BaseException:
+        server.kill()
+        raise
 
     server.send_signal(signal.SIGCONT)
     output, _ = await asyncio.wait_for(server.communicate(), BOUND_S)
