@@ -1,13 +1,16 @@
 """Several nodes on one PostgreSQL (G1-G14): every client may talk to every node."""
 
+import asyncio
 import signal
+from contextlib import suppress
 
+import psutil
 import pytest
 from cluster import open_fleet
 from processes import ended
 from sessions import shared, terminal_events
 
-from longboat.testing import Hang, Pause, Say
+from longboat.testing import CallTool, Hang, Pause, Say
 
 pytestmark = pytest.mark.acceptance
 
@@ -117,6 +120,34 @@ async def test_g3_an_owner_that_was_stopped_beyond_its_lease_writes_nothing_more
             await bens.complete("r3")
         assert await session.check_books() == {"r1": "interrupted", "r2": "end_turn", "r3": "end_turn"}
         assert [end.run_id for end in terminal_events((await ben.replay(session.start)).events)] == ["r1", "r2", "r3"]
+
+
+async def test_g3_the_commands_of_a_stopped_owner_are_gone_before_another_one_begins() -> None:
+    """Its guard ends them, although the server cannot."""
+    async with open_fleet("a", "b", lease_s=10) as fleet:
+        owner = fleet["a"]
+        owner.model.add([CallTool("bash", {"command": "exec sleep 4321"})], name="long")
+        session = await owner.session(fleet.project())
+        ben = await fleet.through("b", session)
+        async with ben.watch("ben") as bens:
+            await session.submit("[[long]]", "r1", approve="all")
+            await bens.until(lambda event: event.type == "message" and "4321" in repr(event.payload))
+            command = await running("sleep 4321", owner.server.pid)
+            owner.server.send_signal(signal.SIGSTOP)
+            await asyncio.to_thread(command.wait)
+            assert psutil.Process(owner.server.pid).status() == psutil.STATUS_STOPPED
+            assert (await bens.complete("r1")).error
+            owner.server.send_signal(signal.SIGCONT)
+        assert await ben.check_books() == {"r1": "interrupted"}
+
+
+async def running(command: str, server: int) -> psutil.Process:
+    """The process of a command, once it is there."""
+    while True:
+        for process in await asyncio.to_thread(psutil.Process(server).children, recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if " ".join(process.cmdline()) == command:
+                    return process
 
 
 async def test_g6_a_cancel_at_a_door_covers_what_was_accepted_before_it() -> None:

@@ -24,10 +24,14 @@ from longboat.store.postgres.nodes import NodeRecord, Nodes, Whereabouts
 from longboat.store.postgres.store import UNFENCED, PostgresStore
 from longboat.store.protocol import Store, Unit
 from longboat.tasks import Tasks
+from longboat.tools.process import deadline
 from longboat.wire.listings import NodeInfo, NodeState
 
 logger = logging.getLogger(__name__)
 
+GUARD_SHARE = 5 / 6
+"""When this much of a lease has passed without a renewal, the guards end all commands by themselves, also if this
+server is stopped. Early enough that they are gone when the lease is over."""
 LOOK_S = 1.0
 """How often to look for directories that are back and for workspaces that nobody owns."""
 DISK_FILE = "node"
@@ -41,6 +45,7 @@ class Node:
         self.name = settings.node
         self.url = url
         self.lease_s = settings.server.lease_s
+        self._guard_s = self.lease_s * GUARD_SHARE
         self.secret = settings.cluster_secret.encode()
         self._shared = tuple(Path(tree) for tree in settings.server.shared_trees)
         self._store = store
@@ -54,6 +59,7 @@ class Node:
         self._database_ahead_s = 0.0
         """The database's clock less our own, which counts from no particular time."""
         self._tell_lost: Callable[[str], None] = lambda _: None
+        self._tell_renewed: Callable[[float, float], None] = lambda *_: None
         self._take_over: Callable[[str], Awaitable[object]] | None = None
         store.when_lost(self._lost)
 
@@ -70,13 +76,14 @@ class Node:
     async def claim(self, workspace_id: str) -> Claimed:
         if self._leaving:
             raise OwnedElsewhere(workspace_id)
+        asked_at = deadline.clock()
         claim = await self._nodes.claim(workspace_id)
         if claim is None:
             raise OwnedElsewhere(workspace_id)
         self._held[workspace_id] = claim.epoch
         self._store.hold(workspace_id, epoch=claim.epoch, number=claim.number, first_seq=claim.first_seq)
         if claim.home in ("", self.name):
-            return Claimed()
+            return Claimed(allowed=(self._guard_s, asked_at))
         self._cared_for.add(workspace_id)
         since = datetime.fromtimestamp(claim.home_until or 0, UTC)
         return Claimed(away_since=as_text(since), resume=claim.resume)
@@ -103,6 +110,9 @@ class Node:
 
     def when_lost(self, told: Callable[[str], None]) -> None:
         self._tell_lost = told
+
+    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+        self._tell_renewed = told
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
         self._take_over = take_over
@@ -175,9 +185,10 @@ class Node:
 
     async def _confirm(self) -> None:
         clock = asyncio.get_running_loop().time
-        asked_at, held = clock(), dict(self._held)
+        asked_at, held, since = clock(), dict(self._held), deadline.clock()
         confirmed = await self._nodes.confirm(held)
         self._confirmed_at = asked_at
+        self._tell_renewed(self._guard_s, since)
         self._database_ahead_s = confirmed.at - clock()
         for workspace_id, epoch in held.items():
             if workspace_id not in confirmed.kept and self._held.get(workspace_id) == epoch:

@@ -214,6 +214,7 @@ class App:
         store.when_gone(self._stop_unrecorded_work)
         ownership.when_lost(self._drop)
         ownership.when_orphaned(self.workspace)
+        ownership.when_renewed(self._allow_commands)
 
     @property
     def busy(self) -> bool:
@@ -323,6 +324,8 @@ class App:
             is_someone_reachable=lambda: self.inbox.answering > 0 or self.push.reaches_someone,
         )
         try:
+            if claimed.allowed is not None:
+                workspace.tools.allow_for(claimed.allowed[0], since=claimed.allowed[1])
             await workspace.open()
             workspace.presence.claims.hold()
             if self.leaving:
@@ -434,6 +437,10 @@ class App:
         workspace = self._open.get(workspace_id)
         if workspace is not None:
             self._end(workspace)
+
+    def _allow_commands(self, seconds: float, since: float) -> None:
+        for workspace in self._open.values():
+            workspace.tools.allow_for(seconds, since=since)
 
     def _end(self, workspace: "Workspace") -> None:
         workspace.close()

@@ -14,6 +14,9 @@ class Claimed:
 
     away_since: str | None = None
     """The directory is on another node, which is not running since then. Nothing can run here."""
+    allowed: tuple[float, float] | None = None
+    """For how many seconds commands may run unless the lease is renewed, and since when by the clock of
+    longboat.tools.process.deadline; None: without end."""
     resume: bool = False
     """If the directory is away: whether its configuration says that an active run continues after a crash."""
 
@@ -48,6 +51,10 @@ class Ownership(Protocol):
 
     async def nodes(self) -> tuple[NodeInfo, ...]:
         """The servers that share the store; none if there is only this one."""
+        ...
+
+    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+        """Call this with how many seconds commands may go on, and since when: see `Claimed.allowed`."""
         ...
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
@@ -94,6 +101,9 @@ class SoleOwner:
 
     async def nodes(self) -> tuple[NodeInfo, ...]:
         return ()
+
+    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+        pass
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
         pass
