@@ -55,6 +55,7 @@ class _Reader:
 
     def read(self, directory: Path, within: Path | None, *, imports_within: Path) -> None:
         """Read the instructions of one directory and the files they import."""
+        self._cache.stamps.look_at(directory)
         path = next((directory / name for name in NAMES if os.path.lexists(directory / name)), None)
         sheet = self._add(path, within) if path is not None else None
         for each in sheet.imports if sheet else ():
@@ -76,6 +77,7 @@ class _Reader:
 
     def _bring(self, directory: Path, path: Path, each: _Import, within: Path) -> None:
         target = directory / each.name
+        self._cache.stamps.look_at(target)
         if not os.path.isfile(target):
             # `@alice`, `@types/node` and `@/components` are not files. Only a name that must mean a file is reported.
             if each.name.endswith(".md"):

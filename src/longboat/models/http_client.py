@@ -18,8 +18,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import httptools
 
-MAX_IDLE = 8
-"""Connections kept for the next requests."""
+MAX_IDLE = 64
+"""Connections kept for the next requests: as many as runs may be at work at once."""
 IDLE_S = 30.0
 """How long one is kept: firewalls forget quiet connections without telling anyone."""
 MAX_BUFFERED = 256 * 1024

@@ -50,6 +50,8 @@ class SessionRecord:
     """The seq of its newest message, undone ones included."""
     summary_seq: int
     """The seq of the message from which on the model sees the transcript; 0: from the beginning."""
+    is_new: bool = False
+    """It was just created: it has no messages, nor anything else."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -146,6 +148,22 @@ class RevertRecord:
     """Whether this redid what `revert_id` names."""
     told_run: str | None
     """The run whose prompt told the model; None if none has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHistory:
+    """What a turn must know of its session before its first step."""
+
+    messages: Sequence[Message]
+    surroundings: Mapping[str, str]
+    """What the model was told of the day and the repository in these runs, first to last."""
+    reverts: Sequence[RevertRecord]
+    has_unsettled_changes: bool
+    """A crash came between the record of a file's change and the change itself. `reverts` may be wrong until it is
+    known whether the change was made."""
+
+
+NO_HISTORY = SessionHistory(messages=(), surroundings={}, reverts=(), has_unsettled_changes=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ Owns the mailbox and the running turn. Must not know which commands people may g
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -50,7 +50,7 @@ from longboat.store.changes import mark_session, retitle_session
 from longboat.store.records import RunRecord
 from longboat.tasks import Tasks
 from longboat.wire.events import Change
-from longboat.wire.models import Outcome, RunState, Session, ToolResultPart, Usage
+from longboat.wire.models import Message, Outcome, RunState, Session, ToolResultPart, Usage
 from longboat.wire.requests import UpdateSession
 
 T = TypeVar("T")
@@ -69,8 +69,9 @@ class Mailbox:
         return len(self._waiting)
 
     async def do(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run this after everything requested before it. Shielded: it completes even if the caller is canceled."""
-        return await asyncio.shield(self.post(work))
+        """Run this after everything requested before it. It completes even if the caller is canceled: that cancels
+        only the future of its result."""
+        return await self.post(work)
 
     def post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -210,6 +211,7 @@ class CommandLoop:
             await self._save_cancels()
             after, effects = decide(self.live.state, command)
         changed = {record.run.run_id: record for record in records}
+        prompts: Mapping[str, Message] = {}
         if effects or (self.live.has_unsaved_usage and isinstance(command, DrainStep)):
             builder = UnitBuilder(
                 self.live.row,
@@ -222,12 +224,13 @@ class CommandLoop:
                 by=by,
             )
             session = await self._commit(builder, effects, after)
-            changed = builder.changed
+            changed, prompts = builder.changed, builder.prompts
             self.live.folded |= {e.run_id: builder.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
             self._put_session(session, builder)
         self.live.advance(after, changed)
         for effect in effects:
-            self._act(effect, by)
+            self._act(effect, by, prompts)
+        self.live.is_new = self.live.is_new and not prompts
         self._go_on()
 
     def _go_on(self) -> None:
@@ -259,7 +262,7 @@ class CommandLoop:
                 title = write_title(self._services, self, session.title, first.run)
                 self._services.tasks.spawn(title, name=f"title {session.id}")
 
-    def _act(self, effect: Effect, by: str | None) -> None:
+    def _act(self, effect: Effect, by: str | None, prompts: Mapping[str, Message]) -> None:
         match effect:
             case QueueCovered():
                 self.live.covers.append(Cover(first=effect.first, last=effect.last, by=by))
@@ -267,7 +270,8 @@ class CommandLoop:
                 self.live.covers.clear()
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
-                self.turn = Turn(self._services, self, self.live.records[effect.run_id])
+                first = prompts.get(effect.run_id) if self.live.is_new else None
+                self.turn = Turn(self._services, self, self.live.records[effect.run_id], first_prompt=first)
                 self._services.traces.begin_run(self.live.records[effect.run_id], self.live.row.parent_call_id)
                 self.turn.start()
                 self._services.tasks.spawn(self._drive(self.turn), name=f"turn {effect.run_id}")

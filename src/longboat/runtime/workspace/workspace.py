@@ -237,6 +237,7 @@ class Workspace:
         )
         entry = Entry.of(Change.CREATED, session, session_id=session.id, parent=parent)
         await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
+        self.sessions.created(session)
         return session
 
     async def open_session(self, request: CreateSession) -> tuple[Session, bool]:
