@@ -67,12 +67,35 @@ def badge(tab: Tab) -> Locator:
     return tab.page.locator("#inbox .badge")
 
 
-async def asked_elsewhere(site: Site, name: str, *steps: Any) -> SessionClient:
-    """A session in another workspace whose run waits for somebody."""
+async def ran_elsewhere(site: Site, name: str, *steps: Any) -> SessionClient:
+    """A session in another workspace whose run may have ended."""
     site.model.add(*steps, name=name)
     session = await site.session(site.project(name))
     await session.submit(f"[[{name}]]", f"run-{name}")
     return session
+
+
+async def asked_elsewhere(site: Site, name: str, *steps: Any) -> SessionClient:
+    """A session in another workspace whose run waits for somebody: what is asked next stands above it."""
+    site.model.add(*steps, name=name)
+    session = await site.session(site.project(name))
+    async with session.watch() as watch:
+        await session.submit(f"[[{name}]]", f"run-{name}")
+        await watch.until(lambda event: event.type in ("permission_request", "question_request"))
+    return session
+
+
+async def turn_on_notifications(tab: Tab) -> None:
+    """From the session, once the page knows its inbox: what it finds there at first is no news."""
+    await tab.page.add_init_script(NOTIFICATIONS)
+    await tab.page.reload()
+    await tab.live()
+    await tab.page.locator("#inbox").click()
+    await expect(tab.page.get_by_text("Nothing new.")).to_be_visible()
+    await tab.page.go_back()
+    await tab.live()
+    await tab.page.locator("#notify").click()
+    await expect(tab.page.locator("#notify")).to_have_attribute("aria-pressed", "true")
 
 
 async def test_f3_an_ask_in_another_workspace_is_counted_shown_and_answered_in_place(
@@ -143,7 +166,7 @@ async def test_f3_a_run_of_the_session_that_is_looked_at_is_no_news_and_one_else
     async with open_tab(chromium, site, here) as anna:
         await anna.say("[[seen]]")
         await anna.sees("Seen.")
-        there = await asked_elsewhere(site, "news", [Say("Finished.")])
+        there = await ran_elsewhere(site, "news", [Say("Finished.")])
         assert await there.outcome("run-news") == "end_turn"
         await expect(badge(anna)).to_have_text("1")
         await anna.page.goto(f"{anna.origin}/#/inbox")
@@ -158,13 +181,10 @@ async def test_f3_a_click_on_a_notification_leads_to_the_item(chromium: Browser,
     site = own_site
     here = await site.session(site.project("here"))
     async with open_tab(chromium, site, here) as anna:
-        await anna.page.add_init_script(NOTIFICATIONS)
-        await anna.page.reload()
-        await anna.live()
-        await anna.page.locator("#notify").click()
-        await expect(anna.page.locator("#notify")).to_have_attribute("aria-pressed", "true")
+        await turn_on_notifications(anna)
         await anna.page.evaluate(HIDE, True)
         await asked_elsewhere(site, "told", [tool("bash", command="touch made")])
+        await anna.page.wait_for_function("() => window.__notes.length === 1")
         await expect(badge(anna)).to_have_text("1")
         note = await anna.page.evaluate("(({ title, body }) => ({ title, body }))(window.__notes[0])")
         assert note == {"title": "Approval needed", "body": "Run touch made"}
@@ -180,10 +200,7 @@ async def test_a_notification_goes_when_somebody_else_answers(chromium: Browser,
     site = own_site
     here = await site.session(site.project("here"))
     async with open_tab(chromium, site, here) as anna:
-        await anna.page.add_init_script(NOTIFICATIONS)
-        await anna.page.reload()
-        await anna.live()
-        await anna.page.locator("#notify").click()
+        await turn_on_notifications(anna)
         await anna.page.evaluate(HIDE, True)
         first = await asked_elsewhere(site, "first", [tool("bash", command="touch one")], [Say("Made.")])
         await anna.page.wait_for_function("() => window.__notes.length === 1")
@@ -205,7 +222,12 @@ async def test_f3_a_push_message_is_shown_as_text_and_its_click_opens_the_inbox(
         await context.grant_permissions(["notifications"])
         await anna.page.evaluate(
             """import('/assets/js/trusted.js')
-                .then(({ workerAddress }) => navigator.serviceWorker.register(workerAddress()))"""
+                .then(({ workerAddress }) => navigator.serviceWorker.register(workerAddress()))
+                .then(({ active, installing, waiting }) => active || new Promise((done) => {
+                  const worker = installing ?? waiting;
+                  worker.addEventListener('statechange', () => worker.state === 'activated' && done());
+                }))
+                .then(() => {})  // only an active worker can show anything"""
         )
         known = context.service_workers
         worker = known[0] if known else await context.wait_for_event("serviceworker")
@@ -289,7 +311,7 @@ async def test_f3_axe_finds_nothing_in_the_inbox_wide_or_on_a_phone(
     here = await site.session(site.project("here"))
     await asked_elsewhere(site, "one", [tool("bash", command="touch made")])
     await asked_elsewhere(site, "two", [tool("question", text="Which?", choices=["a", "b"])])
-    await (await asked_elsewhere(site, "three", [Say("Done.")])).outcome("run-three")
+    await (await ran_elsewhere(site, "three", [Say("Done.")])).outcome("run-three")
     async with open_tab(chromium, site, here) as anna:
         await anna.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         await anna.page.goto(f"{anna.origin}/#/inbox")
@@ -317,6 +339,7 @@ async def test_f3_the_inbox_is_used_by_keyboard_alone(chromium: Browser, own_sit
         await anna.page.locator("#inbox").focus()
         await anna.page.keyboard.press("Enter")
         await expect(anna.page.get_by_role("heading", name="Inbox")).to_be_focused()
+        await expect(anna.button("Allow once")).to_be_visible()
         for _ in range(12):
             await anna.page.keyboard.press("Tab")
             if await anna.button("Allow once").evaluate("button => button === document.activeElement"):
@@ -324,7 +347,7 @@ async def test_f3_the_inbox_is_used_by_keyboard_alone(chromium: Browser, own_sit
         await anna.page.keyboard.press("Enter")
         assert await there.outcome("run-keys") == "end_turn"
         await expect(items(anna).locator(".kind")).to_have_text(["Run finished"])
-        assert await anna.page.evaluate("document.activeElement !== document.body")
+        await anna.page.wait_for_function("() => document.activeElement !== document.body")
 
 
 async def test_what_waits_stands_above_what_ended_however_old_it_is(chromium: Browser, own_site: Site) -> None:
@@ -332,9 +355,9 @@ async def test_what_waits_stands_above_what_ended_however_old_it_is(chromium: Br
     here = await site.session(site.project("here"))
     await asked_elsewhere(site, "oldest", [tool("bash", command="touch made")])
     for name in ("one", "two", "three"):
-        await (await asked_elsewhere(site, name, [Say("Done.")])).outcome(f"run-{name}")
+        await (await ran_elsewhere(site, name, [Say("Done.")])).outcome(f"run-{name}")
     asking = await asked_elsewhere(site, "newer", [tool("question", text="Which?", choices=["a", "b"])], [Say("Ok.")])
-    await (await asked_elsewhere(site, "newest", [Say("Done.")])).outcome("run-newest")
+    await (await ran_elsewhere(site, "newest", [Say("Done.")])).outcome("run-newest")
 
     async def two_at_a_time(route: Route) -> None:
         url = route.request.url
@@ -364,7 +387,7 @@ async def test_what_waits_stands_above_what_ended_however_old_it_is(chromium: Br
 async def test_the_inbox_has_keys_to_move_answer_open_and_go_back(chromium: Browser, own_site: Site) -> None:
     site = own_site
     here = await site.session(site.project("here"))
-    ended = await asked_elsewhere(site, "ended", [Say("Finished.")])
+    ended = await ran_elsewhere(site, "ended", [Say("Finished.")])
     await ended.outcome("run-ended")
     shell = await asked_elsewhere(site, "shell", [tool("bash", command="touch made")], [Say("Made.")])
     asking = await asked_elsewhere(site, "asking", [tool("question", text="Which?", choices=["a", "b"])], [Say("Ok.")])
@@ -432,16 +455,17 @@ async def test_a_key_that_was_meant_for_an_item_that_has_gone_answers_nothing(
     first = await asked_elsewhere(site, "first", [tool("bash", command="touch one")], [Say("Made.")])
     second = await asked_elsewhere(site, "second", [tool("bash", command="touch two")], [Say("Made.")])
     async with open_tab(chromium, site, here) as anna:
-        await anna.page.clock.install()
         await anna.page.goto(f"{anna.origin}/#/inbox")
         await expect(items(anna)).to_have_count(2)
+        await anna.page.evaluate("performance.now = () => 0")  # no time passes
         await anna.page.keyboard.press("j")
-        await answer(second, "once")
         await expect(items(anna).get_by_role("link").first).to_be_focused()
+        await answer(second, "once")
         await expect(items(anna).first).to_contain_text("touch one")
+        await expect(items(anna).get_by_role("link").first).to_be_focused()
         await anna.page.keyboard.press("y")
         assert len((await first.http.get(f"{first.workspace}/permissions")).json()["items"]) == 1
-        await anna.page.clock.run_for(600)
+        await anna.page.evaluate("performance.now = () => 600")
         await anna.page.keyboard.press("y")
         assert await first.outcome("run-first") == "end_turn"
 
@@ -494,7 +518,9 @@ async def test_f3_the_tabs_of_a_browser_share_one_stream_of_the_inbox(chromium: 
     site = own_site
     here = await site.session(site.project("here"))
     streams: list[str] = []
-    async with open_tab(chromium, site, here) as anna:
+    async with open_tab(chromium, site) as anna:
+        async with anna.page.expect_request("**/v1/inbox/events**"):
+            await anna.go(here)
         second = await anna.page.context.new_page()
         second.on("request", lambda request: streams.append(request.url))
         await second.goto(f"{anna.origin}/#/inbox")

@@ -100,6 +100,7 @@ async def test_f3_escape_closes_what_is_open_and_then_stops_the_run(chromium: Br
 async def test_f3_all_keys_are_listed_and_a_question_mark_in_a_text_is_one(chromium: Browser, site: Site) -> None:
     session = await talked(site, "listed")
     async with open_tab(chromium, site, session) as anna:
+        await expect(anna.prompt).to_be_focused()
         await anna.page.keyboard.type("why?")
         await expect(anna.prompt).to_have_value("why?")
         await anna.prompt.fill("")
@@ -194,6 +195,7 @@ async def test_f3_a_whole_conversation_without_a_mouse(chromium: Browser, site: 
     session = await site.session(site.project(name))
     async with open_tab(chromium, site, session, size=size, permissions=CLIPBOARD) as anna:
         keys = anna.page.keyboard
+        await expect(anna.prompt).to_be_focused()
         await keys.type(f"[[{name}]] go")
         await keys.press("Enter")
         await expect(anna.button("Retry", within=anna.transcript)).to_be_visible()

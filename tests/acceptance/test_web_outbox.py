@@ -1,5 +1,6 @@
 """Prompts that a server which is there fails at, and answers that are lost on the way (F6)."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -30,7 +31,9 @@ async def prompts(session: SessionClient) -> list[str]:
     return [run["prompt"] for run in await session.ledger()]
 
 
-def fails_at(prompt: str, tries: list[str]) -> Callable[[Route], Awaitable[None]]:
+def fails_at(
+    prompt: str, tries: list[str], may_fail: asyncio.Event | None = None
+) -> Callable[[Route], Awaitable[None]]:
     """A server with a defect that one prompt meets; `tries` takes the run ids it came with."""
 
     async def answer(route: Route) -> None:
@@ -38,6 +41,8 @@ def fails_at(prompt: str, tries: list[str]) -> Callable[[Route], Awaitable[None]
         if body.get("prompt") != prompt:
             return await route.continue_()
         tries.append(body["run_id"])
+        if may_fail is not None:
+            await may_fail.wait()
         return await route.fulfill(status=500, body=FAILED)
 
     return answer
@@ -48,11 +53,13 @@ async def test_f6_a_prompt_that_the_server_always_fails_at_does_not_hold_up_thos
 ) -> None:
     session = await site.session(site.project("defect"))
     tries: list[str] = []
+    all_listed = asyncio.Event()
     async with open_tab(chromium, site, session) as anna:
-        await anna.page.route("**/agent", fails_at("cursed", tries))
+        await anna.page.route("**/agent", fails_at("cursed", tries, all_listed))
         for prompt in ("cursed", "second", "third"):
             await anna.say(prompt)
         await expect(outgoing(anna)).to_have_text([re.compile("cursed"), re.compile("second"), re.compile("third")])
+        all_listed.set()
         await anna.sees("echo: second", "third")
         await expect(outgoing(anna)).to_have_count(1)
         await expect(failed(anna)).to_contain_text("cursed")

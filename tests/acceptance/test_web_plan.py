@@ -177,6 +177,7 @@ async def test_on_a_phone_it_is_in_the_row_of_options(chromium: Browser, site: S
     session = await site.session(site.project("plan-phone"))
     async with open_tab(chromium, site, session, size=NARROW, has_touch=True, is_mobile=True) as anna:
         row = anna.page.locator(".choices > :visible")
+        await expect(switch(anna)).to_be_visible()
         boxes = await row.evaluate_all("(nodes) => nodes.map((node) => node.getBoundingClientRect())")
         assert max(box["right"] for box in boxes) <= NARROW[0], boxes
         assert len({round(box["y"] + box["height"] / 2) for box in boxes}) == 1, boxes

@@ -21,6 +21,7 @@ async def test_f6_a_killed_server_comes_back_under_the_open_page_and_nothing_is_
         async with open_tab(chromium, site, session) as anna, open_tab(chromium, site, session, name="ben") as ben:
             await anna.say("first")
             await anna.sees("echo: first")
+            await anna.idle()
             await anna.say("[[cut]]")
             await ben.sees("Before the end.")
             requests: list[str] = []

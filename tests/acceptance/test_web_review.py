@@ -145,6 +145,7 @@ async def test_f3_when_everything_is_undone_the_review_still_offers_to_redo_it(c
         await expect(redo(anna)).to_have_text("Redo all changes in b.py")
         await anna.page.keyboard.press("r")
         await expect(section(anna, "b.py").locator("tr.hunk")).to_have_count(1)
+        await expect(redo(anna)).to_have_text("Redo all changes in a.py")
         # An editor was faster: nothing is redone, and it says why.
         (directory / "a.py").write_text(with_lines().replace("line 3\n", "by hand\n"))
         await anna.page.keyboard.press("r")

@@ -95,3 +95,20 @@ async def test_a_reading_that_fails_fails_for_those_who_share_it_and_not_for_the
     found = await asyncio.gather(shared.get(), shared.get(), shared.get(), return_exceptions=True)
     assert [type(each) for each in found] == [OSError] * 3
     assert await shared.get() == "read"
+
+
+async def test_a_turn_that_is_canceled_while_it_reads_leaves_the_others_alone() -> None:
+    may_end = threading.Semaphore(0)
+
+    def read() -> str:
+        may_end.acquire()
+        return "read"
+
+    shared = SharedReading(read)
+    first, second, third = shared.get(), shared.get(), shared.get()
+    first.cancel()
+    second.cancel()
+    may_end.release(2)
+    assert await third == "read"
+    may_end.release()
+    assert await shared.get() == "read"

@@ -132,7 +132,7 @@ async def test_a_run_in_a_directory_that_vanished_ends_with_a_readable_error(tmp
         await running.submit("hello", "r1")
         complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
-        assert complete.error == f"The directory no longer exists: {tmp_path / 'project'} no longer exists."
+        assert complete.error == f"Directory not found: {tmp_path / 'project'} no longer exists."
         info = await running.workspace.agent()
         assert (info.ready, "no longer exists" in (info.problem or "")) == (False, True)
         assert not (await running.workspace.describe()).ready

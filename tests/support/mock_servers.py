@@ -8,9 +8,11 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import httpx2
+
+EVERY_S = 0.05
 
 
 def free_port() -> int:
@@ -40,13 +42,13 @@ def started(
 
 
 def _is_ready(http: httpx2.Client, health: str, process: "subprocess.Popen[bytes]", within_s: float) -> bool:
-    """These servers say nothing reliable when they are ready, so they are asked."""
+    """These servers say nothing reliable when they are ready, so they are asked, until they answer or have ended."""
     until = time.monotonic() + within_s
-    while process.poll() is None and time.monotonic() < until:
-        try:
+    while time.monotonic() < until:
+        with suppress(httpx2.TransportError):
             if http.get(health).status_code == 200:
                 return True
-        except httpx2.TransportError:
-            pass
-        time.sleep(0.05)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(EVERY_S)
+            return False
     return False

@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import Static
-from tui_stage import picture
+from tui_stage import picture, until
 from tui_terminal import Terminal, in_terminal
 
 from longboat.client import Client
@@ -29,8 +29,6 @@ from longboat.tui.prose import Prose
 from longboat.tui.toolcard import ToolCard
 from longboat.wire.archive import FORMAT, FORMAT_VERSION, SessionExport
 from longboat.wire.models import FinishPart, FinishReason, Message, Part, Role, Session, TextPart
-
-PATIENCE_S = 20.0
 
 
 @dataclass
@@ -80,14 +78,7 @@ class TuiDriver:
     terminal: Terminal
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait until something is so; what never comes is told with the screen as it is then."""
-        try:
-            async with asyncio.timeout(PATIENCE_S):
-                while not true():
-                    await self.pilot.pause()
-                    await asyncio.sleep(0.005)
-        except TimeoutError:
-            raise AssertionError(f"It never was so:\n{self.screen}") from None
+        await until(self.pilot, true)
 
     @property
     def screen(self) -> str:

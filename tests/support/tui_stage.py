@@ -1,7 +1,9 @@
 """A host for one dialog or panel, what it drew as text, and things to show in it."""
 
+import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +21,7 @@ from longboat.wire.models import Delivery, Run, RunState, Session, Usage
 from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 
 PICTURES = Path(__file__).parents[1] / "tui" / "pictures"
+PATIENCE_S = 20.0
 SIZES = ((60, 20), (80, 24), (120, 40))
 WHEN = "2026-11-15T12:00:00.000000Z"
 
@@ -70,14 +73,29 @@ def picture(app: App[None]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def holds(app: App[None], name: str) -> None:
+async def until(pilot: Pilot[None], true: Callable[[], object]) -> None:
+    """Wait until something is so; what never comes is told with the screen as it is then."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not true():
+                await pilot.pause()
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        raise AssertionError(f"It never was so:\n{picture(pilot.app)}") from None
+
+
+async def holds(pilot: Pilot[None], name: str) -> None:
     """The screen looks as the picture of this name. `PICTURES=write` takes it anew: look at it before you keep it."""
+    app = pilot.app
     width, height = app.size
     path = PICTURES / f"{name}-{width}x{height}.txt"
     if os.environ.get("PICTURES") == "write":
         path.parent.mkdir(exist_ok=True)
         path.write_text(picture(app))
-    assert picture(app) == path.read_text(), f"{path.name} looks different: PICTURES=write takes it anew"
+    wanted = path.read_text()
+    with suppress(AssertionError):
+        await until(pilot, lambda: picture(app) == wanted)
+    assert picture(app) == wanted, f"{path.name} looks different: PICTURES=write takes it anew"
 
 
 DIFF = "".join(

@@ -4,16 +4,21 @@ A timer of Textual that is late the moment it starts never fires; and after one 
 size is told of either. What such a timer was to end is ended by the clock, or looked for again and again.
 """
 
+import asyncio
+import gc
+import inspect
 from pathlib import Path
 
 import pytest
 from textual.timer import Timer
 from tui_driver import local_server, open_tui
 
-from longboat.testing import Gate, Pause, Say, ScriptedModel
+from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel
 from longboat.tui import textual_fixes
 from longboat.tui.app_exit import WARNED_S
 from longboat.tui.stopping import SECOND_S
+from longboat.wire.events import Event
+from longboat.wire.models import Message
 
 
 @pytest.fixture
@@ -124,3 +129,51 @@ async def test_what_is_as_large_as_the_terminal_is_not_laid_out_again(
         textual_fixes.fit_screens(tui.app)
         assert told == []
         monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("late")
+async def test_what_a_sub_agent_says_before_its_card_is_drawn_is_shown_once_it_is(tmp_path: Path) -> None:
+    start, gate = Gate(), Gate()
+    steps = [
+        [Pause(start), CallTool("agent", {"prompt": "look at it"})],
+        [CallTool("ls", {"path": "."})],
+        [Pause(gate), Say("child says")],
+        [Say("parent says")],
+    ]
+    async with local_server(tmp_path, ScriptedModel(steps)).serving() as server, open_tui(server) as tui:
+        said, hear = asyncio.Event(), tui.app.event_handling.hear
+
+        def listen(event: Event) -> None:
+            hear(event)
+            if event.parent_session_id and isinstance(event.payload, Message) and "ls" in str(event.payload.parts):
+                said.set()
+
+        tui.app.event_handling.hear = listen  # type: ignore[method-assign]
+        await tui.say("delegate")
+        await start.reached()
+        await tui.until(lambda: tui.prompts == ["delegate"])
+        async with tui.app.view._changing:  # nothing is drawn meanwhile
+            start.open()
+            await gate.reached()
+            await said.wait()
+            assert tui.cards == []
+        await tui.until(lambda: tui.cards and "ls ." in tui.text_of(tui.cards[0]))
+        gate.open()
+        await tui.until(lambda: tui.answers == ["parent says"])
+
+
+async def test_a_worker_that_is_canceled_before_it_begins_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A coroutine that was never awaited is an error in these tests, and words on the screen of who leaves."""
+    async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
+
+        async def work() -> None: ...
+
+        begun = [work() for _ in range(4)]
+        for each in begun[:3]:
+            tui.app.run_worker(each, group="test", exclusive=True)
+        tui.app.view.run_worker(begun[3], group="test")
+        tui.app.attempt(work)
+        tui.app.workers.cancel_all()
+        await tui.until(lambda: not tui.app.workers)
+        assert [inspect.getcoroutinestate(each) for each in begun] == [inspect.CORO_CLOSED] * 4
+        gc.collect()

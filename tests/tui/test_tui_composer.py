@@ -354,11 +354,9 @@ async def test_the_next_process_knows_the_theme_and_the_prompts_of_this_one(tmp_
             await tui.until(lambda: tui.idle and tui.app.theme == "longboat-light")
         async with open_tui(server, keeping=keeping) as tui:
             assert tui.app.theme == "longboat-light"
-            called = []
-            for _ in range(2):
+            for called in ("!echo by hand", "said before"):
                 await tui.pilot.press("up")
-                called.append(tui.app.composer.input.text)
-            assert called == ["!echo by hand", "said before"]
+                await tui.until(lambda: tui.app.composer.input.text == called)  # noqa: B023
             tui.app.composer.clear()
             await tui.say("/theme")
             await tui.until(lambda: "catppuccin" in tui.screen)

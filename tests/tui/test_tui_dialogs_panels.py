@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 from textual.widgets import OptionList
-from tui_stage import DIFF, WHEN, Stage, a_run, drawn, picture
+from tui_stage import DIFF, WHEN, Stage, a_run, drawn, picture, until
 
 from longboat.tui.panels.diff import SPLIT_WIDTH, DiffView, language_of
 from longboat.tui.panels.diff_rows import MAX_COLUMNS, MAX_ROWS, Kind, read_rows
@@ -250,11 +250,9 @@ async def test_split_needs_room_and_follows_the_width() -> None:
         assert line.startswith('  2 -     return "slow"')
         assert line[50:] == "  2 +     # with the wind"
         await pilot.resize_terminal(SPLIT_WIDTH - 1, 30)
-        await pilot.pause()
-        assert not view.is_split
+        await until(pilot, lambda: not view.is_split)
         await pilot.resize_terminal(SPLIT_WIDTH, 30)
-        await pilot.pause()
-        assert view.is_split
+        await until(pilot, lambda: view.is_split)
 
 
 async def test_the_key_for_split_says_when_there_is_no_room() -> None:
@@ -265,11 +263,11 @@ async def test_the_key_for_split_says_when_there_is_no_room() -> None:
         await pilot.press("s")
         assert [note.message for note in app._notifications] == ["Side by side needs 100 columns."]
         await pilot.resize_terminal(120, 20)
+        await until(pilot, lambda: view.size.width >= SPLIT_WIDTH)
         await pilot.press("s")
-        await pilot.pause()
-        assert view.is_split
+        await until(pilot, lambda: view.is_split)
         await pilot.press("s")
-        assert not view.is_split
+        await until(pilot, lambda: not view.is_split)
 
 
 async def test_a_long_line_is_reached_sideways_and_its_number_stays() -> None:
@@ -278,7 +276,7 @@ async def test_a_long_line_is_reached_sideways_and_its_number_stays() -> None:
     async with app.run_test(size=(60, 20)) as pilot:
         view.focus()
         view.scroll_to(x=200, animate=False)
-        await pilot.pause()
+        await until(pilot, lambda: "END" in picture(app))
         line = next(line for line in picture(app).splitlines() if "END" in line)
         assert line.startswith("      1 + a")
 
@@ -290,8 +288,7 @@ async def test_twenty_thousand_lines_draw_only_what_is_seen() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         view.scroll_end(animate=False)
-        await pilot.pause()
-        assert "+ x = 19999" in picture(app)
+        await until(pilot, lambda: "+ x = 19999" in picture(app))
         assert len(view._blocks) <= 3, "only the blocks that were seen were coloured"
 
 

@@ -207,7 +207,7 @@ async def test_each_dialog_looks_as_in_its_picture(name: str, size: tuple[int, i
     app = Stage()
     async with app.run_test(size=size) as pilot:
         await app.open(pilot, DIALOGS[name]())
-        holds(app, name)
+        await holds(pilot, name)
         assert picture(app).splitlines()[-1].strip()[:1] in ("", "╰"), "the box ends on the screen"
 
 
@@ -217,7 +217,7 @@ async def test_the_panels_look_as_in_their_picture(size: tuple[int, int]) -> Non
     async with app.run_test(size=size) as pilot:
         show_panels(app, str)
         await pilot.pause()
-        holds(app, "panels")
+        await holds(pilot, "panels")
 
 
 @pytest.mark.parametrize("name", DIALOGS)
@@ -252,7 +252,7 @@ async def test_without_colours_there_are_none(name: str, monkeypatch: pytest.Mon
     app = Stage()
     async with app.run_test(size=SIZES[1]) as pilot:
         await app.open(pilot, DIALOGS[name]())
-        holds(app, name)
+        await holds(pilot, name)
         for piece in (piece for line in drawn(app) for piece in line):
             for color in (piece.style.color, piece.style.bgcolor) if piece.style else ():
                 triplet = color.triplet if color is not None else None

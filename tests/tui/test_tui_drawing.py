@@ -4,7 +4,7 @@ from textual.app import App, ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Static
-from tui_stage import picture
+from tui_stage import picture, until
 from tui_terminal import in_terminal
 
 from longboat.tui.textual_fixes import on_canvas
@@ -41,10 +41,8 @@ async def test_what_was_scrolled_away_and_back_is_drawn_in_its_old_place() -> No
     async with app.run_test(size=(20, 6)) as pilot:
         terminal = in_terminal(app)
         app.page.scroll_to(y=3, animate=False)
-        await pilot.pause()
-        assert terminal.picture.startswith("line 3\n")
+        await until(pilot, lambda: terminal.picture.startswith("line 3\n"))
         app.page.scroll_to(y=0, animate=False, immediate=True)
         app.page.refresh(layout=True, repaint=False)
-        await pilot.pause()
+        await until(pilot, lambda: terminal.picture.startswith("line 0\n"))
         assert terminal.picture == picture(app)
-        assert terminal.picture.startswith("line 0\n")

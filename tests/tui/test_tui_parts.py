@@ -32,6 +32,16 @@ def test_history_walks_back_and_forth_and_keeps_what_was_typed() -> None:
     assert [history.newer() for _ in range(4)] == ["new", "old", "draft", None]
 
 
+def test_history_stays_at_the_recalled_prompt_when_more_is_read() -> None:
+    """The app is opened, somebody presses Up, and only then the session has been read."""
+    history = History()
+    history.remember(["first", "second"])
+    assert history.older("draft") == "second"
+    history.take(["of the session", "first"])
+    assert [history.older("second") for _ in range(2)] == [None, None]
+    assert [history.newer() for _ in range(4)] == ["of the session", "first", "draft", None]
+
+
 @pytest.mark.parametrize(
     ("text", "first_line", "expected"),
     [

@@ -60,7 +60,7 @@ async def settle(tui: TuiDriver) -> None:
 async def test_a_new_session(tmp_path: Path, size: tuple[int, int]) -> None:
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server, size=size) as tui:
         await settle(tui)
-        holds(tui.app, "app-new")
+        await holds(tui.pilot, "app-new")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -72,10 +72,10 @@ async def test_after_a_turn(tmp_path: Path, size: tuple[int, int]) -> None:
         await tui.until(lambda: tui.idle and tui.answers and len(tui.cards) == 3)
         await tui.until(lambda: "$0.25" in tui.screen)
         await settle(tui)
-        holds(tui.app, "app-turn")
+        await holds(tui.pilot, "app-turn")
         tui.app.view.scroll_home(animate=False)
         await settle(tui)
-        holds(tui.app, "app-turn-top")
+        await holds(tui.pilot, "app-turn-top")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -89,7 +89,7 @@ async def test_in_the_middle_with_a_prompt_in_the_queue(tmp_path: Path, size: tu
         await tui.until(lambda: len(tui.app.current.unfinished) == 2 and tui.answers == ["So far **half** of"])
         await tui.until(lambda: not tui.app.sender.waiting and "And then this." in tui.screen)
         await settle(tui)
-        holds(tui.app, "app-working")
+        await holds(tui.pilot, "app-working")
         gate.open()
         await tui.until(lambda: tui.idle)
 
@@ -102,4 +102,4 @@ async def test_while_the_server_is_away(tmp_path: Path, size: tuple[int, int]) -
         tui.app.connection.away = ServerUnreachable("The server does not answer.")
         await tui.type("half a prompt")
         await settle(tui)
-        holds(tui.app, "app-away")
+        await holds(tui.pilot, "app-away")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tui_driver import LocalServer, TuiDriver, local_server, long_session, open_tui
+from tui_stage import picture
 
 from longboat.client import Client
 from longboat.errors import ModelError
@@ -143,7 +144,9 @@ async def test_letters_that_mean_nothing_there_go_to_the_prompt(tmp_path: Path) 
 async def test_a_click_selects_a_message_and_leaves_the_keys_to_the_prompt(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel.echo()).serving() as server, open_tui(server) as tui:
         await said(tui, "one")
-        await tui.until(lambda: tui.app.query(AnswerView))
+        # Where it stays: it moves as its text is drawn and as the turn ends.
+        await tui.until(lambda: "echo: one" in tui.screen and "Idle" in tui.screen)
+        await tui.until(lambda: tui.terminal.picture == picture(tui.app))
         await tui.pilot.click(AnswerView, offset=(2, 0))
         await tui.until(lambda: tui.app.message_bar.selected is not None)
         assert tui.app.query_one(AnswerView).has_class("-selected")
@@ -151,9 +154,11 @@ async def test_a_click_selects_a_message_and_leaves_the_keys_to_the_prompt(tmp_p
         assert tui.app.composer.input.text == "cu"
         await tui.pilot.press("escape")
         assert tui.app.message_bar.selected is None
+        bar = tui.app.message_bar
+        await tui.until(lambda: not bar.region)  # it had moved the messages
         await tui.pilot.click(PromptView)
-        await tui.until(lambda: tui.app.message_bar.selected is not None)
-        place = tui.lines[tui.app.message_bar.region.y].text.index("copy")
+        await tui.until(lambda: bar.region and "Your prompt  copy" in tui.lines[bar.region.y].text)
+        place = tui.lines[bar.region.y].text.index("copy")
         await tui.pilot.click(tui.app.message_bar, offset=(place, 0))
         await tui.until(lambda: tui.app.clipboard == "one")
 

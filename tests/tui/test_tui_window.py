@@ -1,5 +1,6 @@
 """A long session in the terminal app: only a window of it has widgets, and only pages of it are read (issue 4)."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,16 @@ def shown(tui: TuiDriver) -> list[int]:
     return [view.message.seq - 1 for view in views]
 
 
+async def scroll(tui: TuiDriver, to: Callable[..., object], until: Callable[[], bool]) -> None:
+    """Scroll until it is so: one scroll may come as the view puts what is read back in its place."""
+
+    def is_so() -> bool:
+        to(animate=False)
+        return until() and not tui.app.view._moving
+
+    await tui.until(is_so)
+
+
 async def test_ten_thousand_messages_mount_and_read_no_more_than_a_hundred(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel.echo()).serving() as server:
         costs = []
@@ -44,30 +55,26 @@ async def test_scrolling_up_reads_older_pages_and_keeps_the_window_small(tmp_pat
                 first = shown(tui)[0]
                 if first == 0:
                     break
-                tui.app.view.scroll_home(animate=False)
-                await tui.until(lambda: shown(tui)[0] < first and not tui.app.view._moving)  # noqa: B023
+                await scroll(tui, tui.app.view.scroll_home, lambda: shown(tui)[0] < first)  # noqa: B023
                 numbers = shown(tui)
                 assert numbers == list(range(numbers[0], numbers[-1] + 1)), "no gap"
                 assert len(numbers) <= MOUNTED + STEP
-                await tui.pilot.pause()
             assert shown(tui)[0] == 0
-            await tui.until(lambda: "prompt 0" in tui.screen or not tui.app.view.scroll_home(animate=False))
+            await scroll(tui, tui.app.view.scroll_home, lambda: "prompt 0" in tui.screen)
             assert shown(tui)[-1] < 159
             while shown(tui)[-1] < 159:
                 last = shown(tui)[-1]
-                tui.app.view.scroll_end(animate=False)
-                await tui.until(lambda: shown(tui)[-1] > last and not tui.app.view._moving)  # noqa: B023
+                await scroll(tui, tui.app.view.scroll_end, lambda: shown(tui)[-1] > last)  # noqa: B023
                 numbers = shown(tui)
                 assert numbers == list(range(numbers[0], numbers[-1] + 1)), "no gap"
                 assert len(numbers) <= MOUNTED + STEP
-                await tui.pilot.pause()
 
 
 async def test_what_is_read_stays_in_place_when_older_messages_come(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel.echo()).serving() as server:
         session_id = await imported(server, 200)
         async with open_tui(server, session_id=session_id) as tui:
-            await tui.until(lambda: shown(tui) and shown(tui)[-1] == 199)
+            await tui.until(lambda: shown(tui) and shown(tui)[-1] == 199 and "Answer 199" in tui.screen)
             view = tui.app.view
             first = next(each for each in view.children if isinstance(each, PromptView))
             view.scroll_to(y=2, animate=False)
@@ -84,9 +91,7 @@ async def test_a_prompt_from_far_up_brings_back_the_end(tmp_path: Path) -> None:
             await tui.until(lambda: shown(tui) and shown(tui)[-1] == 199)
             while tui.app.view._complete:
                 first = shown(tui)[0]
-                tui.app.view.scroll_home(animate=False)
-                await tui.until(lambda: shown(tui)[0] < first and not tui.app.view._moving)  # noqa: B023
-                await tui.pilot.pause()
+                await scroll(tui, tui.app.view.scroll_home, lambda: shown(tui)[0] < first)  # noqa: B023
             await tui.say("now")
             await tui.until(lambda: tui.idle and tui.answers[-1:] == ["echo: now"])
             assert shown(tui)[-1] == 201

@@ -19,6 +19,8 @@ from longboat.wire.workshop import TodoItem
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceRecord:
     workspace_id: str
+    home: str
+    """The node whose disk has the directory; empty: every node has it."""
     path: str
     created_at: str
 
@@ -29,6 +31,8 @@ class WorkspaceActivity:
     """When one of its sessions was last worked on."""
     waiting: int = 0
     """How many permissions and questions need an answer."""
+    busy: bool = False
+    """A run is active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@
 """
 
 import shlex
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
@@ -82,6 +82,7 @@ class LongboatApp(App[None]):
     ) -> None:
         super().__init__()
         self.keeping = keeping or SavedState(None)
+        self._workers = textual_fixes.Workers(self)
         self.theming = Theming(self, self.keeping)
         self.model, self.effort, self.approve = model, effort, approve
         self.plan = False
@@ -103,7 +104,12 @@ class LongboatApp(App[None]):
         self._reading: Worker[None] | None = None
         self.leaving = app_exit.AppExit(self)
         self.composer = Composer(lambda: (self.current.session_id, self.current.draft))
-        self.view = TranscriptView(by=self.current.by, other=self.current.other, older=self.current.read_older)
+        self.view = TranscriptView(
+            by=self.current.by,
+            other=self.current.other,
+            older=self.current.read_older,
+            drawn=self.event_handling.show_newest,
+        )
         self.welcome = Welcome(open_session=self.open_session, put_prompt=self.composer.suggest)
         self.welcome_read = WelcomeState()
         self.message_bar = MessageBar(self.view, act=self.turns.do, leave=self.composer.input.focus)
@@ -183,13 +189,13 @@ class LongboatApp(App[None]):
         if error is None:
             self.asking.refresh()
 
-    def attempt(self, doing: Awaitable[object]) -> None:
+    def attempt(self, doing: Callable[[], Awaitable[object]]) -> None:
         """Do something in the background, and show the error if it fails."""
         self.run_worker(self._attempt(doing), name="attempt")
 
-    async def _attempt(self, doing: Awaitable[object]) -> None:
+    async def _attempt(self, doing: Callable[[], Awaitable[object]]) -> None:
         try:
-            await doing
+            await doing()
         except LongboatError as error:
             self.notify(error.message, severity="error", markup=False)
 

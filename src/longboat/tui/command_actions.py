@@ -5,6 +5,7 @@ Must not know keys. Errors are shown; nothing is retried that could take effect 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -86,11 +87,11 @@ class CommandActions:
             case OpenSession(session_id=session_id, message_id=None):
                 self._app.open_session(session_id)
             case OpenSession(session_id=session_id, message_id=str(message_id)):
-                self._app.attempt(self._open_at(session_id, message_id))
+                self._app.attempt(partial(self._open_at, session_id, message_id))
             case ShowElsewhere(session_id=session_id, workspace_path=path):
                 self._app.tell_where(session_id, path)
             case ForkSession(session_id=session_id):
-                self._app.attempt(self._fork(session_id))
+                self._app.attempt(partial(self._fork, session_id))
             case NewSession():
                 self._app.open_session(None)
         self._app.call_later(self._app.asking.refresh)
@@ -109,7 +110,7 @@ class CommandActions:
 
     def fork(self, _: str) -> None:
         if session_id := self._session_id():
-            self._app.attempt(self._fork(session_id))
+            self._app.attempt(partial(self._fork, session_id))
 
     async def _fork(self, session_id: str) -> None:
         session = await self._client.fork_session(self._workspace_id, session_id)
@@ -120,7 +121,7 @@ class CommandActions:
         if session_id is None:
             return
         if title:
-            self._app.attempt(self._client.rename_session(self._workspace_id, session_id, title))
+            self._app.attempt(partial(self._client.rename_session, self._workspace_id, session_id, title))
             return
         session = self._app.current.session
         dialog = TextDialog("Title:", text=session.title if session is not None else "")
@@ -129,7 +130,7 @@ class CommandActions:
     def _renamed(self, session_id: str, written: Written | None) -> None:
         self._app.asking.refresh()
         if written is not None:
-            self._app.attempt(self._client.rename_session(self._workspace_id, session_id, written.text))
+            self._app.attempt(partial(self._client.rename_session, self._workspace_id, session_id, written.text))
 
     def undo(self, _: str) -> None:
         if session_id := self._session_id():
@@ -170,7 +171,7 @@ class CommandActions:
             return
         if path:
             style = "json" if path.endswith(".json") else "markdown"
-            self._app.attempt(self._write(session_id, path, style))
+            self._app.attempt(partial(self._write, session_id, path, style))
             return
         title = session.title if session is not None else ""
         dialog = ExportDialog(title, path=f"longboat-{session_id[-8:]}.md")
@@ -179,7 +180,7 @@ class CommandActions:
     def _exported(self, session_id: str, choice: ExportChoice | None) -> None:
         self._app.asking.refresh()
         if choice is not None:
-            self._app.attempt(self._write(session_id, choice.path, choice.format))
+            self._app.attempt(partial(self._write, session_id, choice.path, choice.format))
 
     async def _write(self, session_id: str, path: str, style: str) -> None:
         """Write the export on the machine of this terminal, which may not be the server's."""
@@ -193,7 +194,7 @@ class CommandActions:
 
     def diff(self, _: str) -> None:
         if session_id := self._session_id():
-            self._app.attempt(self._show_diff(session_id))
+            self._app.attempt(partial(self._show_diff, session_id))
 
     async def _show_diff(self, session_id: str) -> None:
         client, workspace_id = self._client, self._workspace_id
@@ -222,7 +223,7 @@ class CommandActions:
 
     def cancel(self, _: str) -> None:
         if session_id := self._session_id():
-            self._app.attempt(self._client.cancel_session(self._workspace_id, session_id))
+            self._app.attempt(partial(self._client.cancel_session, self._workspace_id, session_id))
 
     def inbox(self, _: str) -> None:
         self._app.inbox.open()
@@ -235,7 +236,7 @@ class CommandActions:
             self._app.show_state()
             self._app.show_notices()
         else:
-            self._app.attempt(self._pick_model())
+            self._app.attempt(self._pick_model)
 
     async def _pick_model(self) -> None:
         page = await self._client.offered_models(self._workspace_id)

@@ -41,10 +41,6 @@ ENDED = {
     Outcome.INTERRUPTED: "Interrupted.",
 }
 
-CARD_S = 0.1
-CARD_ATTEMPTS = 50
-"""How often, and in which steps, a sub-agent's words wait for the card that shows them to be drawn."""
-
 
 class EventHandling:
     def __init__(self, app: "LongboatApp") -> None:
@@ -127,15 +123,14 @@ class EventHandling:
             else:
                 continue
             self._newest[message.session_id] = line
-            self._show_newest(message.session_id)
+            self.show_newest()
             return
 
-    def _show_newest(self, session_id: str, attempts: int = CARD_ATTEMPTS) -> None:
-        if (card := self._card_of(session_id)) is not None:
-            if (line := self._newest.pop(session_id, None)) is not None:
-                card.tell(line)
-        elif attempts:  # it may not be drawn yet
-            self._app.set_timer(CARD_S, lambda: self._show_newest(session_id, attempts - 1))
+    def show_newest(self) -> None:
+        """Show what sub-agents said last, in the cards that there are by now."""
+        for session_id in list(self._newest):
+            if (card := self._card_of(session_id)) is not None:
+                card.tell(self._newest.pop(session_id))
 
     def _card_of(self, session_id: str) -> ToolCard | None:
         """The card of the tool call that started a sub-agent."""

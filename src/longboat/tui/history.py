@@ -20,6 +20,7 @@ class History:
     def add(self, prompt: str) -> None:
         """Add the newest prompt and start again from the newest end."""
         self._own = [*self._own, prompt][-KEPT:]
+        self.rest()
         self._join()
 
     def take(self, older: Iterable[str]) -> None:
@@ -33,10 +34,13 @@ class History:
         self._join()
 
     def _join(self) -> None:
+        """Whoever has recalled a prompt stays at it: the session may be read just then."""
+        recalled = None if self._place is None else self._prompts[self._place]
         newest_first = [*reversed(self._own), *reversed(self._session), *reversed(self._remembered)]
         known = [prompt for prompt in dict.fromkeys(newest_first) if prompt.strip()]
         self._prompts = known[:KEPT][::-1]
-        self.rest()
+        if recalled is not None:
+            self._place = self._prompts.index(recalled) if recalled in self._prompts else len(self._prompts)
 
     def older(self, typed: str) -> str | None:
         """The previous prompt; None at the oldest."""

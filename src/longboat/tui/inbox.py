@@ -4,6 +4,7 @@ Must not know how the dialogs look.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from longboat.client.inbox import InboxMirror
@@ -129,7 +130,7 @@ class InboxActions:
     def _ended(self, item: InboxItem, result: PermissionDecision | QuestionAnswered | Gone | None) -> None:
         self._answering = None
         if isinstance(result, PermissionDecision | QuestionAnswered):
-            self._app.attempt(self._answer(item, result))
+            self._app.attempt(partial(self._answer, item, result))
         self._app.call_later(self.open)  # the next one may wait
 
     async def _answer(self, item: InboxItem, result: PermissionDecision | QuestionAnswered) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ class Stopping:
         if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
             app.notify("Canceling all runs in this session.")
-            self._app.attempt(app.connection.client.cancel_session(app.connection.workspace_id, session_id))
+            self._app.attempt(partial(app.connection.client.cancel_session, app.connection.workspace_id, session_id))
         elif runs:
             run = app.current.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
@@ -65,12 +66,16 @@ class Stopping:
 
     def cancel(self, run_id: str) -> None:
         connection = self._app.connection
-        self._app.attempt(connection.client.cancel_run(connection.workspace_id, run_id, give_up_after_s=INSIST_S))
+        self._app.attempt(
+            partial(connection.client.cancel_run, connection.workspace_id, run_id, give_up_after_s=INSIST_S)
+        )
 
     def edit(self, run_id: str, *, prompt: str | None = None, delivery: Delivery | None = None) -> None:
         connection = self._app.connection
-        self._app.attempt(connection.client.edit_run(connection.workspace_id, run_id, prompt=prompt, delivery=delivery))
+        self._app.attempt(
+            partial(connection.client.edit_run, connection.workspace_id, run_id, prompt=prompt, delivery=delivery)
+        )
 
     def kill(self, job_id: str) -> None:
         connection = self._app.connection
-        self._app.attempt(connection.client.kill_job(connection.workspace_id, job_id))
+        self._app.attempt(partial(connection.client.kill_job, connection.workspace_id, job_id))

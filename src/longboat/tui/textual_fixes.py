@@ -1,5 +1,6 @@
 """Workarounds for Textual, each with what goes wrong without it. Must not know what is drawn."""
 
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,6 +13,8 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import OptionList
 from textual.widgets._toast import Toast
+from textual.worker import Worker
+from textual.worker_manager import WorkerManager
 
 S = TypeVar("S", bound=Screen[Any])
 
@@ -85,6 +88,20 @@ def _remove_expired_toasts(app: App[None]) -> None:
         for toast in screen.query(Toast):
             if toast._notification.has_expired:
                 toast._expire()
+
+
+class Workers(WorkerManager):
+    """Closes the coroutine of a worker that never began.
+
+    Textual awaits it in a task of its own. If that is canceled before its first step, as by an exclusive worker that
+    follows at once or by leaving the app, Python warns of a coroutine that was never awaited.
+    """
+
+    def add_worker(self, worker: Worker[Any], start: bool = True, exclusive: bool = True) -> None:
+        super().add_worker(worker, start, exclusive)
+        work = worker._work
+        if worker._task is not None and isinstance(work, Coroutine):
+            worker._task.add_done_callback(lambda _: work.close())
 
 
 async def run_key_binding(widget: Widget, event: Key) -> None:

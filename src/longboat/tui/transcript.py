@@ -42,12 +42,16 @@ class TranscriptView(VerticalScroll, can_focus=False):
     }
     """
 
-    def __init__(self, *, by: Callable[[str], str], other: Callable[[str], str], older: Older) -> None:
+    def __init__(
+        self, *, by: Callable[[str], str], other: Callable[[str], str], older: Older, drawn: Callable[[], None]
+    ) -> None:
+        """`drawn` is called when there may be cards that were not there before."""
         self.tail = Vertical(id="tail")
         """The widgets below the newest message."""
         super().__init__(self.tail, id="transcript")
         self._around = MessageContext(cards={}, results={}, remarks={}, folding=Folding(), by=by, other=other)
         self._older = older
+        self._drawn = drawn
         self._transcript = Transcript()
         self._views: dict[str, MessageView] = {}
         """The widgets, by message id. They cover consecutive messages, without gaps."""
@@ -198,6 +202,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self._next = began + FRAME_S
         async with self._changing:
             await self._draw_dirty()
+        self._drawn()
         self.call_after_refresh(self._set_next_frame, began, used)
 
     def _set_next_frame(self, began: float, used: float) -> None:
@@ -242,6 +247,7 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self._views = views | self._views if on_top else self._views | views
         if views:
             await self.mount_all(views.values(), before=first if on_top else self.tail)
+            self._drawn()
 
     async def _remove(self, views: list[MessageView]) -> None:
         for view in views:

@@ -4,6 +4,7 @@ Must not know keys. Requests run in a worker; errors are shown; nothing is retri
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -61,10 +62,10 @@ class Turns:
     # -- undo and redo
 
     def undo(self, session_id: str) -> None:
-        self._app.attempt(self._undo(session_id, None))
+        self._app.attempt(partial(self._undo, session_id, None))
 
     def redo(self, session_id: str) -> None:
-        self._app.attempt(self._redo(session_id))
+        self._app.attempt(partial(self._redo, session_id))
 
     def _ask_undo(self, message: Message) -> None:
         sentence = f"Undo all turns from {name_of(message)} on? Files that they changed are restored."
@@ -74,7 +75,7 @@ class Turns:
     def _confirmed(self, message: Message, answer: Confirmed | None) -> None:
         self._app.asking.refresh()
         if answer is not None:
-            self._app.attempt(self._undo(message.session_id, message))
+            self._app.attempt(partial(self._undo, message.session_id, message))
 
     async def _undo(self, session_id: str, until: Message | None) -> None:
         """Undo the last turn, or all turns down to the one of a message."""
@@ -136,11 +137,11 @@ class Turns:
             case Deed.COPY:
                 self._copy(text_of(message))
             case Deed.FORK:
-                self._app.attempt(self._fork(message))
+                self._app.attempt(partial(self._fork, message))
             case Deed.UNDO:
                 self._ask_undo(message)
             case Deed.EDIT:
-                self._app.attempt(self._edit(message))
+                self._app.attempt(partial(self._edit, message))
 
     def _copy(self, text: str) -> None:
         if text.strip():

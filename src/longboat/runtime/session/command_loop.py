@@ -39,6 +39,7 @@ from longboat.core.lifecycle import decide
 from longboat.core.state import SessionState
 from longboat.errors import CancelNotDurable, ServerLeaving, StoreUnavailable
 from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.session.crash_repair import repair_transcript
 from longboat.runtime.session.live_session import NOTHING, Cover, LiveSession
 from longboat.runtime.session.titles import write_title
 from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects
@@ -309,12 +310,24 @@ class CommandLoop:
     async def cancel(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
         """Cancel. If the store cannot write the cancel, stop what it covers anyway and write it later (L15)."""
         try:
-            await self.apply(command, by=by)
+            await self.apply(command, ending=await self._end_held(command), by=by)
         except StoreUnavailable as error:
             if isinstance(command, CancelRun) and self._is_folded(command.run_id):
                 raise  # nothing runs for it alone, and once its step is sent it would be too late
             self._stop_without_saving(command, by)
             raise CancelNotDurable from error
+
+    async def _end_held(self, command: Command) -> Ending:
+        """What ends the messages of an active run that waits for its directory: no turn is there to do it (L16)."""
+        active = self.live.state.active
+        if not self.live.state.held or active is None:
+            return NO_TURN
+        _, effects = decide(self.live.state, command)
+        if not any(isinstance(effect, RunFinished) and effect.run_id == active.run_id for effect in effects):
+            return NO_TURN
+        messages = await self._services.store.reads.messages(self.live.row.id, after=self.live.summary_seq)
+        run = self.live.records[active.run_id].run
+        return repair_transcript(messages, run, effects, self.live.next_message_seq, asks=self._services.asks)
 
     def _is_folded(self, run_id: str) -> bool:
         view = self.live.state.find(run_id)

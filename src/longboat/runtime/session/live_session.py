@@ -63,9 +63,9 @@ class Cover:
 
 
 class LiveSession:
-    def __init__(self, known: SessionRecord, *, leaving: bool) -> None:
+    def __init__(self, known: SessionRecord, *, leaving: bool, held: bool) -> None:
         self.row = known.session
-        self.state = SessionState(leaving=leaving)
+        self.state = SessionState(leaving=leaving, held=held)
         self.records: dict[str, RunRecord] = {}
         """The unfinished runs."""
         self.folded: dict[str, Message] = {}

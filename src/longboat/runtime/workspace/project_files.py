@@ -34,6 +34,10 @@ class SharedReading(Generic[T]):
         self._next: asyncio.Future[T] | None = None
 
     def get(self) -> "asyncio.Future[T]":
+        """Each has a future of their own: canceling one leaves the others alone."""
+        return asyncio.shield(self._share())
+
+    def _share(self) -> "asyncio.Future[T]":
         loop = asyncio.get_running_loop()
         if self._is_reading:
             self._next = self._next or loop.create_future()
@@ -47,7 +51,7 @@ class SharedReading(Generic[T]):
         self._is_reading = False
         waiting, self._next = self._next, None
         if waiting is not None:
-            self.get().add_done_callback(partial(_pass_on, waiting))
+            self._share().add_done_callback(partial(_pass_on, waiting))
 
 
 def _pass_on(waiting: "asyncio.Future[T]", read: "asyncio.Future[T]") -> None:

@@ -101,9 +101,7 @@ class Services:
 
     async def lineup(self, name: str | None, role: ModelRole) -> Lineup:
         if not self.directory.is_dir():
-            raise ModelError(
-                f"{self.directory} no longer exists.", title="The directory no longer exists", code="directory_gone"
-            )
+            raise ModelError(f"{self.directory} no longer exists.", title="Directory not found", code="directory_gone")
         return await self.models.lineup(self.directory, name, role)
 
     async def model_of(self, command: Command) -> str | None:

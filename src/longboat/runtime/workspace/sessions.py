@@ -15,8 +15,10 @@ from longboat.wire.models import Run, Session
 
 
 class Sessions:
-    def __init__(self, services: WorkspaceServices) -> None:
+    def __init__(self, services: WorkspaceServices, *, held: bool = False) -> None:
+        """`held`: no run starts (L16)."""
         self._services = services
+        self._held = held
         self._actors: dict[str, SessionActor] = {}
         self._new: dict[str, Session] = {}
         """Sessions that were created here and not asked for yet: the first to do so need not read them."""
@@ -60,7 +62,8 @@ class Sessions:
         return self._actors.get(session_id) or self._add(found)  # someone else may have been faster
 
     def _add(self, known: SessionRecord) -> SessionActor:
-        actor = self._actors[known.session.id] = SessionActor(self._services, known, leaving=self._leaving)
+        actor = SessionActor(self._services, known, leaving=self._leaving, held=self._held)
+        self._actors[known.session.id] = actor
         return actor
 
     def created(self, session: Session) -> None:

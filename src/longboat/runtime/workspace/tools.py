@@ -41,6 +41,7 @@ from longboat.tools.described import (
     tools_to_propose_with,
     without_agent_names,
 )
+from longboat.tools.process.deadline import clock
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.registry import built_in_traits
@@ -114,6 +115,8 @@ class WorkspaceTools:
         self._retired = Tasks()
         self.environments = ClientEnvironments()
         self.jobs: Jobs | None = None
+        self._allowed: tuple[float, float] | None = None
+        """For how long commands may run, and since when."""
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -306,6 +309,13 @@ class WorkspaceTools:
         configured = await self._configured_tools(self._config())
         return tuple(lsp_event(status) for status in configured.lsp.statuses)
 
+    def allow_for(self, seconds: float, *, since: float | None = None) -> None:
+        """End all commands when this time is over, unless it is called again: see `Jobs.allow_for`. Also those of jobs
+        that are opened later. Language servers, MCP servers and hooks have no guard, and so no deadline."""
+        self._allowed = seconds, clock() if since is None else since
+        if self.jobs is not None:
+            self.jobs.allow_for(seconds, since=self._allowed[1])
+
     async def aclose(self) -> None:
         if self._configured is not None:
             await self._configured[1].aclose()
@@ -366,6 +376,9 @@ class WorkspaceTools:
                 files=self._output_files,
                 on_change=lambda job_id, _: self._tell(_job_info(mine.get(job_id))),
             )
+            if self._allowed is not None:
+                seconds, since = self._allowed
+                mine.allow_for(seconds, since=since)
         return self.jobs
 
     def jobs_shown(self) -> tuple[workshop.Job, ...]:

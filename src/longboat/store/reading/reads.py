@@ -108,8 +108,8 @@ class QueriedReads:
         rows = await self._read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
         return workspace_from_row(rows[0]) if rows else None
 
-    async def workspace_at(self, path: str) -> WorkspaceRecord | None:
-        rows = await self._read(lambda reader: reader.fetch("workspace_by_path", path=path))
+    async def workspace_at(self, path: str, home: str | None = None) -> WorkspaceRecord | None:
+        rows = await self._read(lambda reader: reader.fetch("workspace_by_path", path=path, home=home))
         return workspace_from_row(rows[0]) if rows else None
 
     async def workspaces(self) -> list[WorkspaceRecord]:
