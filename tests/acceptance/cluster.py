@@ -1,5 +1,6 @@
 """Several nodes on one PostgreSQL: each a site of its own, with its own disk and its own model."""
 
+import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
@@ -57,21 +58,22 @@ class Fleet:
 
 
 @asynccontextmanager
-async def open_fleet(*names: str, serve: bool = True, **server: Any) -> AsyncIterator[Fleet]:
+async def open_fleet(*names: str, serve: bool = True, dsn: str | None = None, **server: Any) -> AsyncIterator[Fleet]:
     """Nodes with these names, all running. `server`: more settings for each."""
     async with AsyncExitStack() as stack:
         nodes = {name: await stack.enter_async_context(open_site("tcp")) for name in names}
         first = nodes[names[0]]
+        dsn = dsn or await asyncio.to_thread(database_of, first.data)
         shared = first.path / "shared"
         shared.mkdir()
         settings = {"drain_s": 1, "lease_s": LEASE_S, "shared_trees": [str(shared)], **server}
         for name, site in nodes.items():
             (site.path / "config" / "longboat" / "longboat.json").write_text(json.dumps({"server": settings}))
             site.environ |= {
-                "LONGBOAT_STORE": database_of(first.data),
+                "LONGBOAT_STORE": dsn,
                 "LONGBOAT_NODE": name,
                 "LONGBOAT_CLUSTER_SECRET": SECRETS["cluster secret"],
             }
             if serve:
                 await site.serve()
-        yield Fleet(nodes=nodes, dsn=database_of(first.data), shared=shared)
+        yield Fleet(nodes=nodes, dsn=dsn, shared=shared)

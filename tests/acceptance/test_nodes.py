@@ -2,11 +2,15 @@
 
 import asyncio
 import signal
+import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 import pytest
 from cluster import open_fleet
+from postgres import PostgresServer
 from processes import ended
 from sessions import shared, terminal_events
 
@@ -180,6 +184,40 @@ async def test_g9_a_node_that_leaves_hands_its_shared_directories_over() -> None
             assert await fleet["a"].server.wait() == 0
             assert not bens.closed
         assert await ben.check_books() == {"r1": "end_turn", "r2": "end_turn"}
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """One that a test may stop."""
+    server = PostgresServer(Path(tempfile.mkdtemp(prefix="lb-pg-", dir="/tmp")), fsync=True)
+    server.start()
+    yield server
+    server.remove()
+
+
+async def test_g10_while_the_database_is_away_nothing_is_accepted_and_streams_stay_open(
+    own_server: PostgresServer,
+) -> None:
+    async with open_fleet("a", "b", dsn=own_server.dsn()) as fleet:
+        home = fleet["a"]
+        gate = home.model.gate("held")
+        home.model.add([Say("one "), Pause(gate), Say("two")], name="held")
+        session = await home.session(home.project())
+        ben = await fleet.through("b", session)
+        async with ben.watch("ben") as bens:
+            await session.submit("[[held]]", "r1")
+            await bens.text("one ")
+            await asyncio.to_thread(own_server.stop)
+            for client in (session, ben):
+                refused = await client.ask("lost", "r2")
+                assert (refused.status_code, refused.json()["code"]) == (503, "store_unavailable")
+            gate.open()
+            await asyncio.to_thread(own_server.start)
+            assert not (await bens.complete("r1")).error
+            await ben.submit("after", "r3")
+            await bens.complete("r3")
+            assert not bens.closed
+        assert await ben.check_books() == {"r1": "end_turn", "r3": "end_turn"}
 
 
 async def test_g13_a_node_without_the_secret_is_refused() -> None:

@@ -46,6 +46,7 @@ Asgi = Callable[[Any, Receive, Send], Awaitable[None]]
 Refuse = Callable[[LongboatError, Send], Awaitable[None]]
 
 AGAIN = Backoff(base_s=0.05, ceiling_s=0.5)
+MAX_KNOWN = 10_000
 MORE_S = 5.0
 """How much longer than a lease a request waits for its next owner."""
 SILENT_BEATS = 2.0
@@ -75,6 +76,8 @@ class Door:
         self._refuse = refuse
         self._heartbeat_s = app.settings.heartbeat_s
         self._relay = Relay(node, silent_s=SILENT_BEATS * app.settings.heartbeat_s)
+        self._owners: dict[str, str] = {}
+        """Where other nodes were found last, by workspace."""
         limits = app.settings.server
         self._most = max(limits.max_body_mb, limits.max_import_mb) << 20
 
@@ -139,10 +142,26 @@ class Door:
 
     # Who the owner is
 
+    def _note_owner(self, workspace_id: str, url: str) -> None:
+        if len(self._owners) >= MAX_KNOWN:
+            self._owners.clear()
+        self._owners[workspace_id] = url
+
+    def forget_owner(self, workspace_id: str) -> None:
+        """It did not answer, or says that it is not the owner."""
+        self._owners.pop(workspace_id, None)
+
     async def place(self, workspace_id: str) -> str | None:
-        """Where the node is that answers for the workspace; None: here, and it is open."""
+        """Where the node is that answers for the workspace; None: here, and it is open. A node that is no longer the
+        owner says so, or is refused by the store: an old answer does no harm."""
+        if self._app.is_open(workspace_id):
+            return None
+        if (known := self._owners.get(workspace_id)) is not None:
+            return known
         found = await self._node.find(workspace_id)
         if found.owner is not None and found.owner != self._node.name:
+            if found.owner_url is not None:
+                self._note_owner(workspace_id, found.owner_url)
             return found.owner_url
         if found.owner is None and found.home != self._node.name and found.home_url is not None:
             return found.home_url
@@ -196,6 +215,7 @@ class Door:
                 try:
                     answer = await self._relay.send(url, request, again=repeatable)
                 except OSError as error:
+                    self.forget_owner(workspace_id)
                     sent = sent or not isinstance(error, NoConnection)
                     if sent and not repeatable:
                         raise OwnerLost from error
@@ -203,6 +223,7 @@ class Door:
                         raise OwnerUnreachable(url) from error
                     continue
                 if answer.status == MISDIRECTED:
+                    self.forget_owner(workspace_id)
                     await answer.aclose()
                     continue
                 return await self._hand_back(answer, send)
@@ -364,6 +385,7 @@ class _Stream:
                 await (self._pass_own() if url is None else self._pass_from(url))
             except OSError as error:
                 logger.debug("the stream of %s broke: %s", self._workspace_id, error)
+            self._door.forget_owner(self._workspace_id)
             if self._door.leaving:
                 break  # the client finds another door
         if self._started:
