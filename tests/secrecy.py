@@ -27,6 +27,7 @@ _CODES = {
     "environment variable": "EV",
     "MCP environment": "ME",
     "MCP header": "MH",
+    "cluster secret": "CS",
 }
 SECRETS = {name: f"s-{f'{CANARY}{code}' * 5}" for name, code in _CODES.items()}
 """Any nine characters of one in a row hold the canary: a secret that is cut or starred is found too."""

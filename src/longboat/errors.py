@@ -22,6 +22,7 @@ LongboatError
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
+│   ├── TreeAway              the directory is on a node that is not running
 │   ├── SessionClosing
 │   ├── SessionIdTaken
 │   ├── RunIdTaken
@@ -42,9 +43,12 @@ LongboatError
 ├── TooManyAttempts           too many wrong tokens                                    429
 ├── Unavailable               try again later                                          503
 │   ├── ServerLeaving
+│   ├── OwnedElsewhere        another node works on the workspace
+│   ├── OwnerUnreachable      the node that works on the workspace cannot be reached
 │   ├── StoreUnavailable      the disk is full, locked or read-only; nothing was partly accepted
 │   │   ├── DataDirGone       the data directory was deleted or replaced while the server was running
 │   │   ├── StoreDamaged      the database file is damaged
+│   │   ├── OwnerLost         the node that worked on the workspace lost it: the outcome is unknown
 │   │   └── StoreLost         another server uses the database now, or it lost its last writes
 │   └── CancelNotDurable      the run was stopped, but the cancel is not saved yet
 ├── DataDirError              the server cannot use this data directory
@@ -198,6 +202,16 @@ class WorkspaceClosing(Conflict):
 
     def __init__(self) -> None:
         super().__init__("This workspace is closing. Try again in a moment.")
+
+
+class TreeAway(Conflict):
+    code = "tree_away"
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"The directory {directory} is on a node that is not running, and this needs it. Prompts are queued until "
+            "the node is back."
+        )
 
 
 class SessionClosing(Conflict):
@@ -358,6 +372,34 @@ class StoreLost(StoreUnavailable):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"This server can no longer use its database: {why}. Stop the server and start it again.")
+
+
+class OwnedElsewhere(Unavailable):
+    """Another node is the owner of the workspace, or should be."""
+
+    code = "owned_elsewhere"
+
+    def __init__(self, workspace_id: str) -> None:
+        super().__init__(f"Another node works on workspace {workspace_id} now. Try again in a moment.")
+
+
+class OwnerUnreachable(Unavailable):
+    code = "owner_unreachable"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"The node {url} works on this workspace, and it cannot be reached. Try again in a moment.")
+
+
+class OwnerLost(StoreUnavailable):
+    """This node is no longer the owner of the workspace."""
+
+    code = "owner_lost"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The node that worked on this workspace has lost it, so nobody knows whether this request took effect. "
+            "Look before you repeat it."
+        )
 
 
 class CancelNotDurable(Unavailable):

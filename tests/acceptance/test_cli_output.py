@@ -89,6 +89,29 @@ def test_a_directory_that_is_gone_is_told_in_one_line(home: Home, cwd: Path, com
     assert line.startswith("longboat: The current directory no longer exists")
 
 
+BYTES = r"$'caf\xe9'"
+"""As it comes from a terminal or a file in Latin-1."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"run {BYTES}",
+        f"search {BYTES}",
+        f"mcp login {BYTES}",
+        f"run -a {BYTES} hi",
+        f"run --cwd {BYTES} hi",
+    ],
+)
+def test_text_that_is_not_utf_8_is_told_in_one_line(home: Home, cwd: Path, command: str) -> None:
+    made = "touch" if "-a" in command else "mkdir"
+    done = shell(home, f"{made} {BYTES}; longboat {command} </dev/null", cwd)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("longboat: This is not valid UTF-8: ")
+    assert line.endswith(r"caf\xe9")
+
+
 # Terminals
 
 

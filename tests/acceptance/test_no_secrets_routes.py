@@ -25,6 +25,7 @@ A = f"{W}/agent/sessions/{{session_id}}"
 
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     *(("GET", path, {}) for path in ("/v1/health", "/v1/version", "/v1/metrics", "/v1/openapi.json", "/v1/docs", "/")),
+    ("GET", "/v1/nodes", {}),
     ("GET", "/login", {"params": {"token": SECRETS["server token"]}}),
     ("POST", "/login", {"data": {"token": SECRETS["server token"]}}),
     ("POST", "/login", {"data": {"token": "wrong"}}),

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
@@ -10,6 +11,7 @@ from longboat.cli import doctor
 from longboat.cli.doctor import Finding, Verdict, examine
 from longboat.config.load import user_config_file
 from longboat.installation import install_command
+from longboat.models.registry import ProviderInfo
 from longboat.tools.sandbox import sandbox, wall
 
 
@@ -26,6 +28,13 @@ def test_a_disk_that_is_nearly_full_is_said_to_be_so_with_what_to_do(
     found = data(tmp_path, monkeypatch)
     assert found.verdict is Verdict.WRONG
     assert found.detail.endswith("GB free: too little. Free some space, or set LONGBOAT_DATA_DIR to another directory.")
+
+
+def test_where_a_provider_comes_from_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(get_args(get_type_hints(ProviderInfo)["source"])) == set(doctor.SOURCES)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    found = next(each for each in examine(tmp_path) if each.subject == "openai")
+    assert found.detail == "openai, key set, from the environment"
 
 
 def wall_told(directory: Path) -> Finding:

@@ -1,4 +1,4 @@
-"""The rules L1–L15 of the lifecycle, each on the pure core and each by its number (B6: test_lifecycle_table.py)."""
+"""The rules L1–L16 of the lifecycle, each on the pure core and each by its number (B6: test_lifecycle_table.py)."""
 
 import ast
 import copy
@@ -480,6 +480,44 @@ def test_l12_cancel_of_a_finished_run_changes_nothing() -> None:
 def test_l13_a_run_ends_with_what_happened_although_a_cancel_was_requested(outcome: Outcome) -> None:
     _, effects = play(CancelSession(), end("a", outcome), state=busy_with())
     assert effects[-1] == RunFinished(run_id="a", outcome=outcome)
+
+
+# L16
+
+
+def held(*runs: RunView) -> SessionState:
+    return SessionState.of(*runs, held=True)
+
+
+def test_l16_in_a_held_session_prompts_are_accepted_and_queued_and_none_starts() -> None:
+    state, effects = play(accept("a", 1), enter("a"), accept("b", 2), enter("b"), state=held())
+    assert effects == (
+        *(RunAccepted(run_id="a"), RunQueued(run_id="a")),
+        *(RunAccepted(run_id="b"), RunQueued(run_id="b")),
+    )
+    assert decide(state, CancelRun(run_id="a"))[1] == (canceled("a"),)
+    assert decide(state, ClearQueue())[1] == (canceled("a"), canceled("b"))
+    assert decide(state, ChangeDelivery(run_id="a", delivery=STEER))[1] == (DeliveryChanged(run_id="a"),)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_l16_a_restore_of_a_held_session_starts_nothing(resume: bool) -> None:
+    queued = RunView(run_id="b", seq=2, delivery=QUEUE, state=RunState.QUEUED)
+    active = RunView(run_id="a", seq=1, delivery=QUEUE, state=RunState.ACTIVE)
+    state, effects = decide(held(), Restore(runs=(active, queued), resume=resume))
+    assert effects == (() if resume else (RunFinished(run_id="a", outcome=Outcome.INTERRUPTED),))
+    assert states(state) == ({"a": RunState.ACTIVE} if resume else {}) | {"b": RunState.QUEUED}
+    assert state.active == (active if resume else None), "it has not been tried again"
+
+
+@pytest.mark.parametrize("command", [CancelRun(run_id="a"), CancelSession()])
+def test_l16_a_cancel_ends_a_run_that_waits_for_its_directory(command: Command) -> None:
+    """No turn is there to end it."""
+    active = RunView(run_id="a", seq=1, delivery=QUEUE, state=RunState.ACTIVE)
+    folded = RunView(run_id="f", seq=2, delivery=STEER, state=RunState.FOLDED, sent=True)
+    state, effects = decide(held(active, folded), command)
+    assert effects == (canceled("a"), RunFinished(run_id="f", outcome=CANCELED, folded_into="a"))
+    assert state == SessionState(held=True)
 
 
 # L14, L15

@@ -12,8 +12,12 @@ from scenario import PLAIN, Scene, call, open_scenario
 from longboat.config.load import user_config_file
 from longboat.config.trust import record, trusted_file
 from longboat.errors import BadInput
-from longboat.testing import Say
+from longboat.permissions.verdict import Need
+from longboat.testing import Say, ScriptedTool
+from longboat.tools.context import ToolContext
+from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.wire.asks import PermissionAnswer
+from longboat.wire.tools import Effect, ToolTraits
 
 ONCE, SESSION, ALWAYS, DENY = PermissionAnswer
 
@@ -64,6 +68,71 @@ async def test_a_rule_that_allows_leaves_the_ask_to_the_person(tmp_path: Path) -
         await scene.answer(ask, DENY)
         await scene.running.completed("r1")
         assert not (scene.path / "made").exists()
+
+
+class Asking(ScriptedTool):
+    """Needs approval for a command, at the same time as others do."""
+
+    def __init__(self, name: str, command: str) -> None:
+        super().__init__(name, traits=ToolTraits(effect=Effect.READS, side_by_side=True))
+        self.command = command
+
+    async def run(self, call: ToolCall, context: ToolContext) -> ToolResult:
+        await context.permit(Need(tool="bash", action="run", argument=self.command))
+        return await super().run(call, context)
+
+
+@pytest.mark.parametrize("answer", [SESSION, ALWAYS])
+async def test_a_call_that_the_answer_to_another_call_would_allow_is_asked_again_if_a_rule_it_needs_is_gone_d14(
+    tmp_path: Path, answer: PermissionAnswer
+) -> None:
+    """Nobody has approved its other half: a rule did, and that rule was removed."""
+    one, both = Asking("one", "touch made"), Asking("both", "touch made && rm -r build")
+    steps = [[call("one"), call("both")], [Say("ok")]]
+    config = {"permissions": {"allow": ["bash(rm -r build)"]}}
+    async with open_scenario(tmp_path, steps, config=config, tools=[one, both]) as scene:
+        await scene.start("make it", ask=True)
+        asks = {ask.argument: ask for ask in (await scene.asked(1), await scene.asked(2))}
+        assert asks[one.command].grant == asks[both.command].grant
+        configure(scene, allow=[])
+        await scene.answer(asks[one.command], answer)
+        again = await scene.asked(3)
+        assert (again.argument, again.grant) == (both.command, ("bash(rm -r build)",))
+        assert list(both.calls) == []
+        await scene.answer(again, DENY)
+        await scene.running.completed("r1")
+        assert [part.is_error for part in scene.results()] == [False, True]
+        await scene.check()
+
+
+async def test_a_call_that_the_answer_to_another_call_allows_is_denied_by_a_rule_that_was_added_d14(
+    tmp_path: Path,
+) -> None:
+    one, both = Asking("one", "touch made"), Asking("both", "touch made && rm -r build")
+    steps = [[call("one"), call("both")], [Say("ok")]]
+    config = {"permissions": {"allow": ["bash(rm -r build)"]}}
+    async with open_scenario(tmp_path, steps, config=config, tools=[one, both]) as scene:
+        await scene.start("make it", ask=True)
+        asks = {ask.argument: ask for ask in (await scene.asked(1), await scene.asked(2))}
+        configure(scene, allow=["bash(rm -r build)"], deny=["bash(rm *)"])
+        await scene.answer(asks[one.command], SESSION)
+        await scene.running.completed("r1")
+        assert [part.is_error for part in scene.results()] == [False, True]
+        assert "bash(rm *)" in scene.results()[1].content
+        await scene.check()
+
+
+async def test_what_a_person_allowed_stands_even_if_a_rule_it_needed_is_gone(tmp_path: Path) -> None:
+    both = Asking("both", "touch made && rm -r build")
+    config = {"permissions": {"allow": ["bash(rm -r build)"]}}
+    async with open_scenario(tmp_path, [[call("both")], [Say("ok")]], config=config, tools=[both]) as scene:
+        await scene.start("make it", ask=True)
+        ask = await scene.asked()
+        configure(scene, allow=[])
+        await scene.answer(ask, ONCE)
+        await scene.running.completed("r1")
+        assert scene.fine() == ["done"]
+        assert len(scene.watcher.of("permission_request")) == 1
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ async def test_l12_e1_d11_a_cancel_of_a_long_queue_is_answered_after_one_small_c
         units = units_of(running)
         answer = await running.workspace.cancel_session(running.session_id, "ann")
         assert answer == Canceled(canceled=("r1", *names()))
-        (first,) = units
+        (first,) = [unit for unit in units if any(entry.run_seq is not None for entry in unit.entries)]
         assert len(first.writes) <= CANCEL_BATCH + 2, "the head of the queue, the cover, the active run"
         await running.completed(names()[-1])
         await running.completed("r1")

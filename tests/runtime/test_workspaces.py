@@ -15,11 +15,14 @@ from longboat.config.load import user_config_file
 from longboat.errors import BadInput, SessionNotFound, WorkspaceNotFound
 from longboat.models.protocol import ModelRequest
 from longboat.runtime.app import App, open_app
+from longboat.runtime.clock import now
+from longboat.store.changes import insert_session
+from longboat.store.protocol import Unit
 from longboat.store.records import SessionRecord
 from longboat.testing import Gate, Pause, Say, ScriptedModel, Step
 from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.testing.scripted import last_prompt
-from longboat.wire.models import Outcome
+from longboat.wire.models import Outcome, Session
 from longboat.wire.requests import CreateSession, Submit, UpdateSession
 
 
@@ -129,7 +132,7 @@ async def test_a_run_in_a_directory_that_vanished_ends_with_a_readable_error(tmp
         await running.submit("hello", "r1")
         complete = await running.completed("r1")
         assert complete.outcome is Outcome.ERROR
-        assert complete.error == f"The directory no longer exists: {tmp_path / 'project'} no longer exists."
+        assert complete.error == f"Directory not found: {tmp_path / 'project'} no longer exists."
         info = await running.workspace.agent()
         assert (info.ready, "no longer exists" in (info.problem or "")) == (False, True)
         assert not (await running.workspace.describe()).ready
@@ -250,8 +253,10 @@ async def test_a_rename_that_meets_a_delete_is_told_that_the_session_is_gone(tmp
 async def test_a_session_deleted_while_somebody_looks_it_up_is_not_found(tmp_path: Path) -> None:
     """What was read of it is gone by the time it is used: no ghost of it is kept."""
     async with launch(tmp_path, ScriptedModel.echo()) as running:
-        session = await running.workspace.create_session(CreateSession())
-        reads = running.workspace.store.reads
+        session = Session(id="old", workspace_id=running.workspace.id, title="", created_at=now(), updated_at=now())
+        store = running.workspace.store
+        await store.submit(Unit(workspace_id=running.workspace.id, writes=[insert_session(session)]))
+        reads = store.reads
         read = reads.session
 
         async def read_late(workspace_id: str, session_id: str) -> SessionRecord | None:

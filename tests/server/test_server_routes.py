@@ -17,6 +17,7 @@ ROUTES = {
     "GET /v1/docs",
     "GET /v1/health",
     "GET /v1/metrics",
+    "GET /v1/nodes",
     "GET /v1/openapi.json",
     "GET /v1/version",
     "POST /v1/control",

@@ -432,5 +432,5 @@ async def end_connections(bench: Bench) -> None:
 
 
 async def make_workspace(opened: PostgresStore) -> None:
-    place = {"workspace_id": "w", "path": "/w", "created_at": ""}
+    place = {"workspace_id": "w", "home": "", "path": "/w", "created_at": ""}
     await opened.submit(unit(Write("workspace_insert", place)))

@@ -109,7 +109,7 @@ def open_store(path: Path, kind: str) -> AbstractAsyncContextManager[ReadableSto
 async def open_bench(path: Path, kind: str = "sqlite") -> AsyncIterator[Bench]:
     async with open_store(path, kind) as store:
         if not await store.read(lambda reader: reader.fetch("workspaces_all")):
-            place = {"workspace_id": "w", "path": "/w", "created_at": AT}
+            place = {"workspace_id": "w", "home": "", "path": "/w", "created_at": AT}
             await store.submit(Unit(workspace_id="w", writes=[Write("workspace_insert", place), new_session("s")]))
         yield Bench(store)
 

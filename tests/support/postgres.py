@@ -182,7 +182,7 @@ def copy_database(origin: Path, directory: Path) -> None:
 def locked_database(dsn: str) -> Iterator[None]:
     """Another client holds a lock that every commit of a store needs. Reads go on."""
     with shared_server().shell(dsn) as shell:
-        shell.say("BEGIN; LOCK TABLE meta IN ACCESS EXCLUSIVE MODE;")
+        shell.say("BEGIN; LOCK TABLE writers IN ACCESS EXCLUSIVE MODE;")
         yield
 
 
@@ -193,7 +193,7 @@ def full_database(dsn: str) -> Iterator[None]:
         shell.say(
             "CREATE FUNCTION is_full() RETURNS trigger LANGUAGE plpgsql AS"
             " $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = 'disk_full'; END $$;"
-            " CREATE TRIGGER is_full BEFORE UPDATE ON meta FOR EACH ROW EXECUTE FUNCTION is_full();"
+            " CREATE TRIGGER is_full BEFORE UPDATE ON writers FOR EACH ROW EXECUTE FUNCTION is_full();"
         )
         try:
             yield

@@ -1,7 +1,7 @@
 """`supervisor.py` whose n-th guard stops before its n-th line, asks what to do, and then goes on or is killed.
 
-`python -I -S stopping_supervisor.py SUPERVISOR ADDRESS`: it asks at the unix socket ADDRESS. The answer `k` kills it,
-`c` lets it go on. The command's own process is left alone.
+`python -I -S stopping_supervisor.py SUPERVISOR ADDRESS TIMER`: it asks at the unix socket ADDRESS. The answer `k` kills
+it, every other lets it go on. The command's own process is left alone.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-PATH, ADDRESS = sys.argv[1:]
+PATH, ADDRESS, TIMER = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("supervisor", PATH)
 assert spec is not None
 assert spec.loader is not None
@@ -34,8 +34,8 @@ def stopping_guard(*arguments: Any) -> None:
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
-        if frame.f_code.co_filename != PATH or os.getpid() != own:
-            return None
+        if frame.f_code.co_filename != PATH or os.getpid() != own or frame.f_code.co_name == "<lambda>":
+            return None  # the last one handles a signal: it would count in a guard that only waits
         if event == "line":
             left -= 1
             if left == -1:
@@ -54,4 +54,4 @@ def ask() -> None:
 
 
 supervisor._fork_guard, supervisor._guard = next_fork_guard, stopping_guard
-supervisor.main()
+supervisor.main(int(TIMER))

@@ -21,6 +21,7 @@ from other_processes import wait_until
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.process import process_tree, supervisor, supervisor_client
 from longboat.tools.process.bash import BashTool
+from longboat.tools.process.deadline import Deadline, clock
 from longboat.tools.process.jobs import Jobs
 
 pytestmark = pytest.mark.skipif(not process_tree._HAS_PROC, reason="only Linux has guards")
@@ -28,7 +29,8 @@ pytestmark = pytest.mark.skipif(not process_tree._HAS_PROC, reason="only Linux h
 BOUND_S = 20
 HERE = Path(__file__).parents[1] / "support"
 NOBODY = 65534
-CLOSE, KILL = b"c", b"k"
+CLOSE, KILL, LATE = b"c", b"k", b"l"
+HOUR_S = 3600
 WAITING_LINES = 10
 """More than a guard executes before it has a command: then it stops while another one has it."""
 LONG = "(setsid env -i sleep 600 &) ; sleep 600"
@@ -99,6 +101,8 @@ class Scene:
         self.asked.bind(str(tmp_path / "ask"))
         self.asked.listen()
         self.line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.deadline = Deadline()
+        timer = self.deadline.open_timer()
         with theirs:
             argv = [
                 sys.executable,
@@ -107,17 +111,22 @@ class Scene:
                 str(HERE / "stopping_supervisor.py"),
                 supervisor.__file__,
                 str(tmp_path / "ask"),
+                str(timer),
             ]
-            self.process = subprocess.Popen(argv, stdin=theirs.fileno(), env={}, start_new_session=True)
+            self.process = subprocess.Popen(
+                argv, stdin=theirs.fileno(), env={}, start_new_session=True, pass_fds=(timer,)
+            )
 
     def close(self) -> None:
         self.line.close()
         self.asked.close()
+        self.deadline.close()
         self.process.wait(BOUND_S)
 
     def try_instant(self, tmp_path: Path, word: bytes) -> bool:
-        """Start a command; close its line (`c`) or have its guard killed (`k`) at the next instant. Returns when nobody
-        holds its output open any more: whether the guard got so far."""
+        """Start a command; close its line (`c`), have its guard killed (`k`) or let the deadline pass (`l`) at the next
+        instant. Returns when nobody holds its output open any more: whether the guard got so far."""
+        self.deadline.set(clock() + HOUR_S)
         output, write_end = os.pipe()
         ours, theirs = socket.socketpair()
         environ = {"PATH": os.environ["PATH"], supervisor.MARK: "0-0/job-0"}
@@ -129,11 +138,11 @@ class Scene:
             return self._attend(ours, ended, word)
 
     def _attend(self, ours: socket.socket, output: BinaryIO, word: bytes) -> bool:
-        reached, heard = False, b""
+        reached, held, heard = False, True, b""
         with selectors.DefaultSelector() as events:
             for each in (ours, output, self.asked):
                 events.register(each, selectors.EVENT_READ)
-            while True:
+            while held or (word == LATE and ours.fileno() >= 0):  # then the guard has lines left to stop at
                 ready = {key.fileobj for key, _ in events.select(BOUND_S)}
                 assert ready, "somebody is left, or nobody says anything"
                 if self.asked in ready:
@@ -145,17 +154,27 @@ class Scene:
                     if data and heard.count(b"\n") == 1:
                         with contextlib.suppress(BrokenPipeError):  # killed right behind its first word
                             ours.sendall(supervisor.GO)
-                    if not data or b"+" in heard:  # it runs: the end that it takes is the usual one from here on
+                    if not data:
                         _close(ours, events)
+                    elif b"+" in heard:  # it runs: the end that it takes is the usual one from here on
+                        self._end(ours, events, word)
                 elif not output.read(4096):
-                    return reached
+                    held = False
+                    events.unregister(output)
+        return reached
 
     def _answer(self, ours: socket.socket, events: selectors.BaseSelector, word: bytes) -> None:
         wire, _ = self.asked.accept()
         with wire:
-            if word == CLOSE:
-                _close(ours, events)
+            if word != KILL:
+                self._end(ours, events, word)
             wire.sendall(word)
+
+    def _end(self, ours: socket.socket, events: selectors.BaseSelector, word: bytes) -> None:
+        if word == LATE:
+            self.deadline.set(0)
+        else:
+            _close(ours, events)
 
 
 def _received(line: socket.socket) -> bytes:
@@ -171,9 +190,9 @@ def _close(line: socket.socket, events: selectors.BaseSelector) -> None:
         line.close()
 
 
-@pytest.mark.parametrize("word", [CLOSE, KILL])
-def test_a_line_closed_or_a_guard_killed_at_any_instant_leaves_nothing(tmp_path: Path, word: bytes) -> None:
-    """D5, D9: before each line that a guard executes, from its birth to its end."""
+@pytest.mark.parametrize("word", [CLOSE, KILL, LATE])
+def test_a_line_closed_a_guard_killed_or_a_deadline_at_any_instant_leaves_nothing(tmp_path: Path, word: bytes) -> None:
+    """D5, D9, G3: before each line that a guard executes, from its birth to its end."""
     with contextlib.closing(Scene(tmp_path)) as scene:
         reached = [scene.try_instant(tmp_path, word) for _ in range(WAITING_LINES)]
         while reached[-1]:

@@ -1,5 +1,6 @@
 """Where a path leads that a model gave, and what permissions see of it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.files.edit import EditTool
+from longboat.tools.files.ls import LsTool
 from longboat.tools.files.paths import resolve
 from longboat.tools.files.view import ViewTool
 from longboat.tools.files.write import WriteTool
@@ -107,6 +109,17 @@ async def test_a_missing_file_is_answered_with_the_nearest_names(workspace: Path
         await OpenToolContext(workspace).use(ViewTool(), path="src/setings.py")
     with pytest.raises(ToolError, match=r"scr/Settings.py does not exist. Did you mean src\?"):
         await OpenToolContext(workspace).use(ViewTool(), path="scr/Settings.py")
+
+
+async def test_a_workspace_that_was_deleted_is_named_and_nothing_beside_it_is(workspace: Path) -> None:
+    (workspace.parent / "workspaces").mkdir()
+    context = OpenToolContext(workspace)
+    shutil.rmtree(workspace)
+    with pytest.raises(ToolError, match=r"^The workspace's directory no longer exists\.$"):
+        await context.use(LsTool())
+    for path in ("a.txt", "src/a.txt"):
+        with pytest.raises(ToolError, match=rf"^{path} does not exist\. Use ls or glob to find it\.$"):
+            await context.use(ViewTool(), path=path)
 
 
 async def test_names_outside_the_workspace_are_not_given_away(workspace: Path) -> None:

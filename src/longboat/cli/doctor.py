@@ -275,6 +275,15 @@ def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -
     yield Finding(verdict, "models (server)", f"{told}. {different}" if different else told)
 
 
+SOURCES = {
+    "config": "from longboat.json",
+    "environment": "from the environment",
+    "stored": "from `longboat connect`",
+    "built in": "built in",
+    "found running": "found on this machine",
+}
+
+
 def _provider(provider: "ProviderInfo", verdict: Verdict, *, in_use: bool) -> Iterator[Finding]:
     from longboat.cli.models import obstacle
 
@@ -282,7 +291,7 @@ def _provider(provider: "ProviderInfo", verdict: Verdict, *, in_use: bool) -> It
         if provider.source == "config":
             yield Finding(verdict, provider.name, problem)
         return
-    yield Finding(Verdict.OK, provider.name, f"{provider.type}, key {provider.key}, from {provider.source}")
+    yield Finding(Verdict.OK, provider.name, f"{provider.type}, key {provider.key}, {SOURCES[provider.source]}")
     if in_use and provider.base_url is not None and (failure := _unreachable(provider.base_url)):
         yield Finding(Verdict.WRONG, provider.name, f"{provider.base_url} cannot be reached: {failure}")
 

@@ -40,6 +40,7 @@ COMMANDS: dict[str, str] = {
     "trust": "Review a project's longboat.json and trust it.",
     "doctor": "Diagnose problems.",
     "status": "Show the server and its workspaces.",
+    "nodes": "List the servers that share a database.",
     "serve": "Run a server in the foreground.",
     "stop": "Stop the server.",
     "store": "Back up, restore, check and copy the database.",
@@ -150,6 +151,13 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except LongboatError as error:
             raise Failure(error.message, hint_for(error)) from error
+        except UnicodeEncodeError as error:
+            if error.reason != "surrogates not allowed":
+                raise
+            # An argument or a file name, as Python reads those that are not UTF-8.
+            near = error.object[max(error.start - 40, 0) : error.end + 20]
+            shown = near.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            raise Failure(f"This is not valid UTF-8: {shown}") from None
         except KeyboardInterrupt:
             raise click.exceptions.Exit(130) from None
         except BrokenPipeError:  # click would exit with 1

@@ -1,9 +1,11 @@
 """`longboat serve`: run the server in the foreground. With --idle-exit it serves other commands in the background."""
 
 import os
+import re
 import shlex
 from contextlib import suppress
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
     metavar="URL",
     help="Keep sessions in this PostgreSQL database instead of the data directory.  [env var: LONGBOAT_STORE]",
 )
+@click.option(
+    "--node",
+    envvar="LONGBOAT_NODE",
+    metavar="NAME",
+    help="Name of this server in a cluster.  [default: the host's name]",
+)
+@click.option(
+    "--advertise",
+    metavar="URL",
+    help="Where the other servers of a cluster reach this one.  [default: where it listens]",
+)
 @click.option("--idle-exit", type=click.FloatRange(0), metavar="SECONDS", hidden=True)
 @click.pass_context
 def serve(
@@ -35,6 +48,8 @@ def serve(
     port: int | None,
     data_dir: str | None,
     store: str | None,
+    node: str | None,
+    advertise: str | None,
     idle_exit: float | None,
 ) -> None:
     """Run a server until Ctrl-C. Other commands do not need this: they start one in the background.
@@ -50,7 +65,14 @@ def serve(
     if port is not None and host is None:
         host = "127.0.0.1"
     settings = _settings(
-        socket=socket, host=host, port=port or 0, data_dir=data_dir, store=store, idle_exit_s=idle_exit
+        socket=socket,
+        host=host,
+        port=port or 0,
+        data_dir=data_dir,
+        store=store,
+        node=node,
+        advertise=advertise,
+        idle_exit_s=idle_exit,
     )
     from longboat.server.main import serve as serve_until_told
 
@@ -72,6 +94,8 @@ def _settings(
     port: int,
     data_dir: str | None,
     store: str | None,
+    node: str | None,
+    advertise: str | None,
     idle_exit_s: float | None,
 ) -> "Settings":
     from longboat.config.load import load_user_config
@@ -91,6 +115,9 @@ def _settings(
         port=port,
         token=token_for(data.absolute(), os.environ),
         store=_checked_store(store),
+        node=_checked_node(node or gethostname()),
+        advertise=advertise,
+        cluster_secret=os.environ.get("LONGBOAT_CLUSTER_SECRET", ""),
         idle_exit_s=idle_exit_s,
         server=server,
         heartbeat_s=server.heartbeat_s,
@@ -101,6 +128,12 @@ def _checked_store(store: str | None) -> str | None:
     if store and urlsplit(store).scheme not in ("postgresql", "postgres"):
         raise click.BadParameter("must begin with postgresql://", param_hint="--store")
     return store or None
+
+
+def _checked_node(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", name):
+        raise click.BadParameter("may have letters, digits, dots, dashes and underscores", param_hint="--node")
+    return name
 
 
 def _announce(found: "Discovery", settings: "Settings") -> None:

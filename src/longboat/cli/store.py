@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import gethostname
 from typing import TYPE_CHECKING
 
 import click
@@ -120,9 +121,15 @@ def _show_restored(done: "Restored") -> None:
 
 @store.command("copy")
 @click.argument("url")
+@click.option(
+    "--node",
+    envvar="LONGBOAT_NODE",
+    metavar="NAME",
+    help="The server of a cluster that has the directories.  [default: the host's name]",
+)
 @format_option
 @data_dir_option
-def copy_store(url: str, style: str, data_dir: str | None) -> None:
+def copy_store(url: str, node: str | None, style: str, data_dir: str | None) -> None:
     """Copy the database to PostgreSQL, for `longboat serve --store URL`. The server must be stopped.
 
     URL names an empty database; its password can come from PGPASSWORD or ~/.pgpass instead. Every row is compared after
@@ -145,7 +152,7 @@ def copy_store(url: str, style: str, data_dir: str | None) -> None:
     directory = _chosen(data_dir)
     database_of(directory)
     with _progress("Copying") as progress:
-        done = asyncio.run(copy_sqlite(directory, url, progress))
+        done = asyncio.run(copy_sqlite(directory, url, progress, home=node or gethostname()))
     if style == "json":
         json_line(done)
         return

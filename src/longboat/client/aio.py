@@ -250,6 +250,7 @@ class Client:
 
     health = request_method(calls.health)
     version = request_method(calls.version)
+    nodes = request_method(calls.nodes)
     shutdown = request_method(calls.shutdown)
     open_web = request_method(calls.open_web)
     providers = request_method(calls.providers)

@@ -56,6 +56,11 @@ def version() -> Call[models.Version]:
     return Call(method="GET", path=_path("version"), answer=models.Version, timeout_s=5)
 
 
+def nodes() -> Call[listings.NodePage]:
+    """List the servers that share the server's database; none if there is only one."""
+    return Call(method="GET", path=_path("nodes"), answer=listings.NodePage)
+
+
 def shutdown(*, if_idle: bool = False) -> Call[None]:
     """Stop the server. With `if_idle`, stop it only if all runs are finished; otherwise this raises ServerBusy."""
     body = _encode(requests.Control(command="shutdown", if_idle=if_idle))

@@ -194,6 +194,11 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     """Notifications in browsers."""
     otel: OtelSection = OtelSection()
     """Traces for OpenTelemetry."""
+    lease_s: Annotated[float, msgspec.Meta(ge=3, le=300)] = 15.0
+    """Of several servers on one database: after how many seconds another one may replace one that does not answer."""
+    shared_trees: tuple[str, ...] = ()
+    """Of several servers on one database: directories that are the same disk on all of them, such as
+    `"/mnt/projects"`."""
 
 
 class PermissionsSection(_Section, frozen=True, kw_only=True):
@@ -271,6 +276,12 @@ class Settings:
     token: str
     store: str | None = None
     """The address of a PostgreSQL database; None: SQLite in the data directory."""
+    node: str = ""
+    """The name of this server among those that share the database."""
+    advertise: str | None = None
+    """Where the other nodes reach this one; None: where it listens."""
+    cluster_secret: str = field(default="", repr=False)
+    """What the servers that share a database trust each other by; empty: this one has it to itself."""
     idle_exit_s: float | None = None
     """How long a server started in the background keeps running without a workspace (B3)."""
     server: ServerSection = field(default_factory=ServerSection)

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from longboat.context.locations import Folder
+from longboat.context.stamps import FRESH_NS, Stamps
 
 MAX_BYTES = 2**20
 MAX_ENTRIES = 200
 """Definitions of a kind that are read from one folder."""
 _MAX_NAMES = 5_000
 _MAX_KEPT = 1_000
-_FRESH_NS = 50_000_000
-"""A file written so recently may change once more without a new stamp: file systems round their clocks."""
 
 
 class Named(Protocol):
@@ -53,6 +52,14 @@ class FileCache:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Path, Callable[..., Any]], tuple[_Stamp, Any]] = {}
+        self.stamps = Stamps()
+        """All paths that were looked at."""
+
+    def for_reading(self, stamps: Stamps) -> "FileCache":
+        """The same cache, for one reading that tells these stamps what it looks at."""
+        cache = FileCache()
+        cache._kept, cache.stamps = self._kept, stamps
+        return cache
 
     def get(self, path: Path, make: Callable[[Path, str], T], *, within: Path | None) -> T | None:
         """What `make` makes of the file's text, None if there is no such file. Raises BadFile, as `make` may too.
@@ -60,6 +67,7 @@ class FileCache:
         `make` is a module's function: with the path it is the name under which the result is kept.
         """
         key = (path, make)
+        self.stamps.look_at(path)
         try:
             stamp = _stamp(path.stat())
         except (FileNotFoundError, NotADirectoryError):
@@ -71,7 +79,7 @@ class FileCache:
         kept = self._kept.get(key)
         if kept is None or kept[0] != stamp:
             kept = (stamp, _made(path, make))
-            if time.time_ns() - stamp[0] > _FRESH_NS:
+            if time.time_ns() - stamp[0] > FRESH_NS:
                 self._keep(key, kept)
         if isinstance(kept[1], BadFile):
             raise kept[1].with_traceback(None)
@@ -118,7 +126,7 @@ def load_nearest(
     paths: list[tuple[Path, Folder]] = []
     problems: list[str] = []
     for folder in folders:
-        names = entries(folder.path)
+        names = entries(folder.path, cache)
         problems += names.problems
         paths += [(folder.path / file, folder) for file in map(file_of, names.items) if file is not None]
     found = collect(Found(items=tuple(paths), problems=tuple(problems)), cache, make)
@@ -128,8 +136,9 @@ def load_nearest(
     return Found(items=tuple(nearest.values()), problems=found.problems)
 
 
-def entries(directory: Path) -> Found[str]:
+def entries(directory: Path, cache: FileCache) -> Found[str]:
     """The names in a directory, sorted and bounded; none if it is not there."""
+    cache.stamps.look_at(directory)
     try:
         with os.scandir(directory) as scan:
             names = sorted(entry.name for entry in islice(scan, _MAX_NAMES))

@@ -15,9 +15,9 @@ from longboat.context.locations import Locations
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
 MAX_CHARS = 60_000
-"""Of all instructions together. The nearest are kept whole before those further out."""
+"""The limit for all instructions together. The nearest ones are kept first."""
 ROOM_FROM = 4_000
-"""A window of fewer tokens has no room for instructions."""
+"""Models with a smaller context window, in tokens, get no instructions."""
 MAX_IMPORTS = 20
 FOREIGN = frozenset({".git", "node_modules", "site-packages", ".venv", "venv"})
 """Directories with other people's code: files there are not instructions of this project."""
@@ -45,7 +45,7 @@ class _Sheet:
 
 
 class _Reader:
-    """One reading: each file at most once."""
+    """Reads instruction files, each only once."""
 
     def __init__(self, cache: FileCache) -> None:
         self._cache = cache
@@ -54,7 +54,8 @@ class _Reader:
         self.problems: list[str] = []
 
     def read(self, directory: Path, within: Path | None, *, imports_within: Path) -> None:
-        """The instructions of one directory and what they bring in."""
+        """Read the instructions of one directory and the files they import."""
+        self._cache.stamps.look_at(directory)
         path = next((directory / name for name in NAMES if os.path.lexists(directory / name)), None)
         sheet = self._add(path, within) if path is not None else None
         for each in sheet.imports if sheet else ():
@@ -76,8 +77,9 @@ class _Reader:
 
     def _bring(self, directory: Path, path: Path, each: _Import, within: Path) -> None:
         target = directory / each.name
+        self._cache.stamps.look_at(target)
         if not os.path.isfile(target):
-            # `@alice`, `@types/node` and `@/components` are no files: only what must be meant as one is missed.
+            # `@alice`, `@types/node` and `@/components` are not files. Only a name that must mean a file is reported.
             if each.name.endswith(".md"):
                 self.problems.append(str(BadFile(path, f"@{each.name} does not exist.", line=each.line)))
         elif not Path(os.path.realpath(target)).is_relative_to(os.path.realpath(within)):
@@ -88,7 +90,7 @@ class _Reader:
 
 
 def load(places: Locations, cache: FileCache) -> Found[Instruction]:
-    """What holds in the whole workspace: the user's own first, the workspace's last."""
+    """Load the instructions for the whole workspace: the user's own first, the workspace's last."""
     reader = _Reader(cache)
     reader.read(places.config_dir, None, imports_within=places.config_dir)
     for directory in places.descent:
@@ -97,7 +99,7 @@ def load(places: Locations, cache: FileCache) -> Found[Instruction]:
 
 
 def load_for(places: Locations, cache: FileCache, path: Path) -> Found[Instruction]:
-    """What holds besides for one file or directory below the workspace, the outermost first."""
+    """Load the additional instructions for one file or directory below the workspace, the outermost first."""
     path = Path(os.path.realpath(places.directory / path))
     reader = _Reader(cache)
     for directory in _between(places.directory, path if path.is_dir() else path.parent):
@@ -125,8 +127,8 @@ def _apply_limit(reader: _Reader) -> Found[Instruction]:
 
 
 def shorten(instructions: Sequence[Instruction], limit: int) -> tuple[Instruction, ...]:
-    """At most so many characters in total, with a note wherever something was cut. The nearest, which come last, are
-    kept whole before those further out."""
+    """Cut the instructions to `limit` characters in total, with a note wherever something was cut. The nearest ones,
+    which come last, are kept first."""
     left = limit
     kept: list[Instruction] = []
     for item in reversed(instructions):
@@ -136,8 +138,7 @@ def shorten(instructions: Sequence[Instruction], limit: int) -> tuple[Instructio
 
 
 def for_small_window(instructions: Sequence[Instruction], window: int) -> tuple[Instruction, ...]:
-    """As many as a window of so many tokens has room for: at four characters a token, an eighth of what is beyond
-    `ROOM_FROM`."""
+    """Cut the instructions to an eighth of the window's tokens beyond `ROOM_FROM`, at four characters a token."""
     limit = (window - ROOM_FROM) // 2
     return shorten(instructions, limit) if limit > 0 else ()
 

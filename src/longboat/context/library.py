@@ -6,7 +6,6 @@ other files there; only its name and description are listed. A sub-agent has a n
 prompt.
 """
 
-import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -31,6 +30,7 @@ from longboat.context.file_cache import (
 )
 from longboat.context.instructions import Instruction
 from longboat.context.locations import Folder, Locations, find_locations
+from longboat.context.stamps import Kept, Stamps
 
 MAX_DEPTH = 3
 """Directories between `commands` and a command's file."""
@@ -63,7 +63,7 @@ def load_commands(places: Locations, cache: FileCache) -> Found[Command]:
     nearest: dict[str, Command] = {}
     problems: list[str] = []
     for folder in places.folders("commands", ".agents/commands"):
-        found = collect(_paths(folder), cache, _command)
+        found = collect(_paths(folder, cache), cache, _command)
         problems += found.problems
         for command in found.items:
             name = _command_name(folder, command.path)
@@ -101,19 +101,19 @@ def words_in(arguments: str) -> list[str]:
         return arguments.split()  # a quote that is never closed is an apostrophe
 
 
-def _paths(folder: Folder) -> Found[tuple[Path, Folder]]:
-    paths = tuple(islice(_files(folder.path, MAX_DEPTH), MAX_ENTRIES + 1))
+def _paths(folder: Folder, cache: FileCache) -> Found[tuple[Path, Folder]]:
+    paths = tuple(islice(_files(folder.path, MAX_DEPTH, cache), MAX_ENTRIES + 1))
     problems = (too_many(folder.path),) if len(paths) > MAX_ENTRIES else ()
     return Found(items=tuple((path, folder) for path in paths[:MAX_ENTRIES]), problems=problems)
 
 
-def _files(directory: Path, depth: int) -> Iterator[Path]:
-    for name in entries(directory).items:
+def _files(directory: Path, depth: int, cache: FileCache) -> Iterator[Path]:
+    for name in entries(directory, cache).items:
         path = directory / name
         if name.endswith(".md"):
             yield path
-        elif depth and os.path.isdir(path):
-            yield from _files(path, depth - 1)
+        elif depth:
+            yield from _files(path, depth - 1, cache)
 
 
 def _command_name(folder: Folder, path: Path) -> str:
@@ -279,13 +279,18 @@ class Library:
         self._environ = environ
         self._user_dir = user_dir
         self._cache = FileCache()
+        self._context = Kept(self._load)
 
     def load(self) -> Context:
-        places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir)
-        told = instructions.load(places, self._cache)
-        known = load_skills(places, self._cache)
-        prompts = load_commands(places, self._cache)
-        helpers = load_agents(places, self._cache)
+        return self._context.get()
+
+    def _load(self, stamps: Stamps) -> Context:
+        cache = self._cache.for_reading(stamps)
+        places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir, stamps=stamps)
+        told = instructions.load(places, cache)
+        known = load_skills(places, cache)
+        prompts = load_commands(places, cache)
+        helpers = load_agents(places, cache)
         return Context(
             instructions=told.items,
             skills=known.items,
@@ -296,5 +301,6 @@ class Library:
 
     def for_path(self, path: Path) -> Found[Instruction]:
         """What nested AGENTS.md say of a file or directory below the workspace; nothing for one elsewhere."""
-        places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir)
-        return instructions.load_for(places, self._cache, path)
+        stamps = Stamps()
+        places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir, stamps=stamps)
+        return instructions.load_for(places, self._cache.for_reading(stamps), path)

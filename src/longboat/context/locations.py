@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longboat.config.load import user_config_file
+from longboat.context.stamps import Stamps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +53,25 @@ class Locations:
                     return
 
 
-def find_locations(directory: Path, *, environ: Mapping[str, str], user_dir: Path) -> Locations:
+def find_locations(directory: Path, *, environ: Mapping[str, str], user_dir: Path, stamps: Stamps) -> Locations:
     """`user_dir` is the user's home directory."""
+    stamps.look_at(directory)
     directory = Path(os.path.realpath(directory))
     return Locations(
         directory=directory,
-        root=_repository(directory),
+        root=_repository(directory, stamps),
         config_dir=user_config_file(environ, user_dir).parent,
         home=user_dir,
     )
 
 
-def _repository(directory: Path) -> Path:
+def _repository(directory: Path, stamps: Stamps) -> Path:
     try:
         trusted = {directory.stat().st_uid, os.getuid()}
     except OSError:
         return directory
     for above in (directory, *directory.parents):
+        stamps.look_at(above / ".git")
         try:
             owner = (above / ".git").stat().st_uid
         except OSError:

@@ -1,6 +1,6 @@
 """The lifecycle of a run: one pure `decide()`.
 
-Owns every rule L1–L15 that can be decided without I/O. `decide(state, command)` returns the session's next state and
+Owns every rule L1–L16 that can be decided without I/O. `decide(state, command)` returns the session's next state and
 the effects, in order, that the runtime records in one transaction and then performs. It never changes its arguments, so
 a failed commit is undone by keeping the old state (L15). Must not know messages, models, tasks or storage.
 """
@@ -100,7 +100,7 @@ def _enter(state: SessionState, run_id: str, *, hold: bool = False) -> Decision:
         run.after(Happening.ENTER_COVERED)
         finished = RunFinished(run_id=run_id, outcome=Outcome.CANCELED, transcript=not state.busy)
         return state.without(run_id), (finished,)
-    if state.busy or state.leaving or hold:
+    if state.busy or state.leaving or state.held or hold:
         return state.put(run.after(Happening.ENTER_BUSY)), (RunQueued(run_id=run_id),)
     return state.put(run.after(Happening.ENTER_IDLE)), (RunStarted(run_id=run_id),)
 
@@ -159,6 +159,8 @@ def _cancel_run(state: SessionState, run_id: str) -> Decision:
     run = state.find(run_id)
     if run is None or run.cancel_requested:
         return state, ()
+    if state.held and run is state.active:
+        return _finish_turn(state, run, Outcome.CANCELED)  # it waits for its directory: no turn is there to end
     if run.state is RunState.FOLDED and run.sent:
         assert state.active is not None
         raise TooLate(run_id, state.active.run_id)
@@ -223,7 +225,7 @@ def _finish_turn(state: SessionState, host: RunView, outcome: Outcome) -> Decisi
 
 def _start_next(state: SessionState) -> Decision:
     """What was to steer the turn that is over comes first, so that it never ends up in one that others have queued."""
-    if state.busy or state.leaving or not state.waiting:
+    if state.busy or state.leaving or state.held or not state.waiting:
         return state, ()
     first = state.waiting[0]
     return state.put(first.after(Happening.START)), (RunStarted(run_id=first.run_id),)
@@ -232,7 +234,7 @@ def _start_next(state: SessionState) -> Decision:
 def _restore(state: SessionState, command: Restore) -> Decision:
     if state.seqs:
         raise InvalidTransition("a session is restored before anything else")
-    state = SessionState.of(*command.runs, leaving=state.leaving)
+    state = SessionState.of(*command.runs, leaving=state.leaving, held=state.held)
     effects: list[Effect] = []
     if state.active is not None:
         state, more = _restore_active(state, state.active, resume=command.resume)
@@ -248,6 +250,8 @@ def _restore(state: SessionState, command: Restore) -> Decision:
 def _restore_active(state: SessionState, active: RunView, *, resume: bool) -> Decision:
     if active.cancel_requested:
         return _finish_turn(state, active, Outcome.CANCELED)
+    if resume and state.held:
+        return state, ()  # it waits for its directory
     if resume and active.tries < MAX_TRIES:
         # The disk does not say whether a folded prompt's step was sent: withdrawing an answered one is the worse error.
         state, _ = _send_step(state, active.run_id)

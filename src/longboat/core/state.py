@@ -101,11 +101,13 @@ class SessionState:
     """Canceled while they were queued. Nothing starts or folds them; their ends are recorded in batches (L9)."""
     mark: int | None = None
     leaving: bool = False
+    held: bool = False
+    """Its directory is away: runs are accepted, queued and canceled, and none starts (L16)."""
     seqs: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
     """The seq of every run above, by run_id, in order of seq."""
 
     @classmethod
-    def of(cls, *runs: RunView, mark: int | None = None, leaving: bool = False) -> "SessionState":
+    def of(cls, *runs: RunView, mark: int | None = None, leaving: bool = False, held: bool = False) -> "SessionState":
         """A session with these unfinished runs, given in any order."""
         groups: dict[str, list[RunView]] = {name: [] for name in (*_GROUPS, "covered", "active")}
         for run in sorted(runs, key=_seq):
@@ -116,6 +118,7 @@ class SessionState:
             active=active[0] if active else None,
             mark=mark,
             leaving=leaving,
+            held=held,
             seqs={run.run_id: run.seq for run in sorted(runs, key=_seq)},
             **{name: tuple(group) for name, group in groups.items()},
         )

@@ -18,8 +18,8 @@ from urllib.request import getproxies, proxy_bypass
 
 import httptools
 
-MAX_IDLE = 8
-"""Connections kept for the next requests."""
+MAX_IDLE = 64
+"""Connections kept for the next requests: as many as runs may be at work at once."""
 IDLE_S = 30.0
 """How long one is kept: firewalls forget quiet connections without telling anyone."""
 MAX_BUFFERED = 256 * 1024
@@ -90,8 +90,16 @@ class DirectHttp:
 
     async def post(self, headers: Mapping[str, str], body: bytes) -> Answer:
         target = _target(self._url)
-        message = _encode(target, headers, body)
-        while self._idle:
+        path = (target.path or "/") + (f"?{target.query}" if target.query else "")
+        return await self.send("POST", path.replace(" ", "%20"), headers, body)
+
+    async def send(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes, *, again: bool = True
+    ) -> Answer:
+        """`again`: the request may be sent a second time if a kept connection turns out to be closed."""
+        target = _target(self._url)
+        message = _encode(target, method, path, headers, body)
+        while self._idle and again:
             connection = self._idle.pop()
             if connection.usable:
                 try:
@@ -101,14 +109,14 @@ class DirectHttp:
                         raise
                     break  # closed while it was idle, just now: another try is safe
             connection.close()
-        return await (await self._connect(target)).exchange(message)
+        return await (await self.connect(target)).exchange(message)
 
     async def aclose(self) -> None:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
-    async def _connect(self, target: SplitResult) -> "_Connection":
+    async def connect(self, target: SplitResult) -> "_Connection":
         loop = asyncio.get_running_loop()
         secure = target.scheme == "https"
         context = await asyncio.to_thread(tls_context) if secure else None
@@ -164,15 +172,14 @@ def _target(url: str) -> SplitResult:
     return target
 
 
-def _encode(target: SplitResult, headers: Mapping[str, str], body: bytes) -> bytes:
+def _encode(target: SplitResult, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
     sent = {"Host": target.netloc.rpartition("@")[2], "Content-Length": str(len(body)), **headers}
     if target.username is not None and "authorization" not in {name.lower() for name in headers}:
         user = f"{unquote(target.username)}:{unquote(target.password or '')}"
         sent["Authorization"] = "Basic " + base64.b64encode(user.encode()).decode()
     if any(_BAD_NAME.search(name) or not name or _BAD_HEADER.search(value) for name, value in sent.items()):
         raise UnsendableRequest
-    path = (target.path or "/") + (f"?{target.query}" if target.query else "")
-    lines = (f"POST {path.replace(' ', '%20')} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()))
+    lines = (f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()))
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 

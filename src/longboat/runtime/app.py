@@ -17,9 +17,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from longboat.config.settings import Settings
-from longboat.errors import BadInput, DataDirError, ServerLeaving, StoreDamaged, StoreUnavailable, WorkspaceNotFound
+from longboat.errors import (
+    BadInput,
+    DataDirError,
+    OwnedElsewhere,
+    ServerLeaving,
+    StoreDamaged,
+    StoreUnavailable,
+    WorkspaceNotFound,
+)
 from longboat.runtime.clock import now
-from longboat.runtime.inbox import Inbox
+from longboat.runtime.inbox import SERVER, Inbox
+from longboat.runtime.ownership import Ownership, SoleOwner
 from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.traces import Traces, load_traces
@@ -56,6 +65,8 @@ FINAL_S = 2.0
 """How long interrupted turns have for their final writes (T4). With the time for closing, the server exits within drain
 + 5 s (B5)."""
 PRUNE_EVERY_S = 3600.0
+POLL_INBOX_S = 2.0
+"""How often streams of the inbox look for what other nodes have written."""
 CHECK_S = 10.0
 """How long a start looks for damage in the store, alongside all other work."""
 
@@ -69,21 +80,32 @@ async def open_app(
     traces: Traces | None = None,
     stop: asyncio.Event | None = None,
     hurry: asyncio.Event | None = None,
+    url: str | None = None,
 ) -> AsyncIterator["App"]:
     """Lock the data directory, open the store, continue unfinished work; shut down in order at the end.
 
     Set `stop` to make the server leave; before it is open, that raises ServerLeaving. Set `hurry` to skip the drain.
-    `traces` replaces the configured ones.
+    `traces` replaces the configured ones. `url`: where it listens.
     """
     stop, hurry = stop or asyncio.Event(), hurry or asyncio.Event()
     with hold_data_dir(settings.data_dir):
         async with (
             _unless(stop, _open_store(settings)) as store,
+            _open_ownership(settings, store, url) as ownership,
             ModelPool(settings.data_dir, source=models) as pool,
             _open_traces(traces, settings) as open_traces,
             Tasks() as tasks,
         ):
-            app = App(settings, store, pool, tasks, tuple(tools), traces=open_traces, stop_requested=stop)
+            app = App(
+                settings,
+                store,
+                pool,
+                tasks,
+                tuple(tools),
+                ownership=ownership,
+                traces=open_traces,
+                stop_requested=stop,
+            )
             try:
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
@@ -104,7 +126,18 @@ def _open_store(settings: Settings) -> AbstractAsyncContextManager[Store]:
         raise DataDirError(
             "A store in PostgreSQL needs another package: pip install 'longboat[postgres]'.", code="postgres_missing"
         ) from error
-    return open_postgres(settings.store)
+    return open_postgres(settings.store, node=settings.node if settings.cluster_secret else "")
+
+
+@asynccontextmanager
+async def _open_ownership(settings: Settings, store: Store, url: str | None) -> AsyncIterator[Ownership]:
+    if settings.store is None or not settings.cluster_secret:
+        yield SoleOwner(settings.node)
+        return
+    from longboat.fleet.node import open_node  # here: only who needs it pays for it
+
+    async with open_node(settings, store, url=url) as node:
+        yield node
 
 
 @asynccontextmanager
@@ -143,10 +176,12 @@ class App:
         tasks: Tasks,
         tools: "Sequence[Tool]",
         *,
+        ownership: Ownership,
         traces: Traces,
         stop_requested: asyncio.Event,
     ) -> None:
         self.settings = settings
+        self.ownership = ownership
         self.stop_requested = stop_requested
         self.leaving = False
         self._store = store
@@ -161,7 +196,12 @@ class App:
             limit=settings.server.max_output_mb * MEGABYTE,
             workspace_limit=settings.server.max_workspace_output_mb * MEGABYTE,
         )
-        self.inbox = Inbox(store, heartbeat_s=settings.heartbeat_s, on_listeners=self._watch_idleness)
+        self.inbox = Inbox(
+            store,
+            heartbeat_s=settings.heartbeat_s,
+            on_listeners=self._watch_idleness,
+            poll_s=None if ownership.alone else POLL_INBOX_S,
+        )
         self.push = Push(store, self.inbox, settings.server.push, settings.data_dir)
         self._open: dict[str, Workspace] = {}
         self._closings: dict[str, asyncio.Task[None]] = {}
@@ -172,6 +212,9 @@ class App:
         self._damage: str | None = None
         self._watch_idleness()
         store.when_gone(self._stop_unrecorded_work)
+        ownership.when_lost(self._drop)
+        ownership.when_orphaned(self.workspace)
+        ownership.when_renewed(self._allow_commands)
 
     @property
     def busy(self) -> bool:
@@ -224,20 +267,31 @@ class App:
         return workspace, created
 
     async def _issue(self, directory: Path) -> tuple[WorkspaceRecord, bool]:
-        path = str(directory)
-        known = await self._store.reads.workspace_at(path)
+        path, home = str(directory), self.ownership.home_of(directory)
+        only = None if self.ownership.alone else home
+        known = await self._store.reads.workspace_at(path, only)
         if known is not None:
             return known, False
-        new = WorkspaceRecord(workspace_id=new_id(), path=path, created_at=now())
-        write = add_workspace(new.workspace_id, new.path, new.created_at)
+        new = WorkspaceRecord(workspace_id=new_id(), home=home, path=path, created_at=now())
         try:
-            await self._store.submit(Unit(workspace_id=new.workspace_id, writes=[write]))
+            await self._store.submit(Unit(workspace_id=SERVER, writes=[add_workspace(new)]))
         except UniqueViolated:  # two came at once: one id is issued
-            known = await self._store.reads.workspace_at(path)
+            known = await self._store.reads.workspace_at(path, only)
             if known is None:
                 raise
             return known, False
         return new, True
+
+    def is_open(self, workspace_id: str) -> bool:
+        return workspace_id in self._open
+
+    async def known_at(self, path: str) -> str | None:
+        """The id of the workspace of a directory, if it has one."""
+        with suppress(BadInput):
+            directory = await asyncio.to_thread(_resolve, path)
+            known = await self._store.reads.workspace_at(str(directory), self.ownership.home_of(directory))
+            return known.workspace_id if known is not None else None
+        return None
 
     async def workspace(self, workspace_id: str) -> "Workspace":
         """Return the open workspace, or open it again."""
@@ -257,22 +311,42 @@ class App:
         known = await self._store.reads.workspace(workspace_id)
         if known is None:
             raise WorkspaceNotFound(workspace_id)
-        workspace = (await asyncio.to_thread(self._load_workspace_class))(
+        create = await asyncio.to_thread(self._load_workspace_class)
+        claimed = await self.ownership.claim(workspace_id)
+        workspace = create(
             known,
             settings=self.settings,
             store=self._store,
             models=self._models,
             tools=self._tools,
+            claimed=claimed,
             on_free=self._close,
             is_someone_reachable=lambda: self.inbox.answering > 0 or self.push.reaches_someone,
         )
-        await workspace.open()
+        try:
+            if claimed.allowed is not None:
+                workspace.tools.allow_for(claimed.allowed[0], since=claimed.allowed[1])
+            await workspace.open()
+            workspace.presence.claims.hold()
+            if self.leaving:
+                workspace.sessions.refuse()
+            if not self.ownership.alone:
+                await self._succeed(workspace)
+        except BaseException:
+            self._end(workspace)
+            raise
         self._open[workspace_id] = workspace
-        workspace.presence.claims.hold()
         self._watch_idleness()
-        if self.leaving:
-            workspace.sessions.refuse()
         return workspace
+
+    async def _succeed(self, workspace: "Workspace") -> None:
+        """The former owner's clients are gone; its unfinished runs continue or end (B6)."""
+        for client in await self._store.reads.clients(workspace.id):
+            await self._store.submit(_client_gone(AttachedClient(workspace_id=workspace.id, client=client)))
+        await workspace.restore()
+        await self.ownership.note_policy(workspace.id, resume=workspace.resumes())
+        if not self.ownership.owns(workspace.id):
+            raise OwnedElsewhere(workspace.id)
 
     def _load_workspace_class(self) -> "Callable[..., Workspace]":
         """Import the workspace class. This takes long, so the server answers requests before it is done."""
@@ -287,18 +361,23 @@ class App:
         known = await self._store.reads.workspaces()
         activity = await self._store.reads.workspace_activity()
         items = [
-            msgspec.structs.replace(await self._describe(each), used_at=found.used_at, waiting=found.waiting)
+            msgspec.structs.replace(await self._describe(each, found), used_at=found.used_at, waiting=found.waiting)
             for each in known
             if (found := activity.get(each.workspace_id, WorkspaceActivity()))
         ]
         return WorkspacePage(items=tuple(items))
 
-    async def _describe(self, known: WorkspaceRecord) -> wire.Workspace:
+    async def _describe(self, known: WorkspaceRecord, activity: WorkspaceActivity) -> wire.Workspace:
         workspace = self._open.get(known.workspace_id)
         if workspace is not None:
             return await workspace.describe()
         return wire.Workspace(
-            id=known.workspace_id, path=known.path, created_at=known.created_at, ready=True, busy=False
+            id=known.workspace_id,
+            path=known.path,
+            created_at=known.created_at,
+            ready=True,
+            busy=activity.busy,
+            clients=() if self.ownership.alone else await self._store.reads.clients(known.workspace_id),
         )
 
     async def stats(self, workspace_id: str | None, *, days: int) -> Stats:
@@ -351,12 +430,29 @@ class App:
         new one."""
         if self.leaving:
             return
+        self._end(workspace)
+
+    def _drop(self, workspace_id: str) -> None:
+        """The workspace has another owner, or may have one soon: nothing of it goes on here."""
+        workspace = self._open.get(workspace_id)
+        if workspace is not None:
+            self._end(workspace)
+
+    def _allow_commands(self, seconds: float, since: float) -> None:
+        for workspace in self._open.values():
+            workspace.tools.allow_for(seconds, since=since)
+
+    def _end(self, workspace: "Workspace") -> None:
         workspace.close()
         self._open.pop(workspace.id, None)
-        closing = self._tasks.spawn(workspace.aclose(), name=f"close {workspace.id}")
+        closing = self._tasks.spawn(self._close_tools(workspace), name=f"close {workspace.id}")
         self._closings[workspace.id] = closing
         closing.add_done_callback(lambda _: self._closings.pop(workspace.id, None))
         self._watch_idleness()
+
+    async def _close_tools(self, workspace: "Workspace") -> None:
+        await workspace.aclose()
+        await self.ownership.release(workspace.id)
 
     def _watch_idleness(self) -> None:
         """Stop a server that a command started in the background when no one needs it (B3)."""
@@ -384,6 +480,9 @@ class App:
     async def _recover(self) -> None:
         """Recover after a crash or a restart: clients and commands are gone; unfinished work continues or ends (B6)."""
         await process_tree.sweep(scratches(self.settings.data_dir))
+        if not self.ownership.alone:
+            await self._recover_orphans()
+            return
         gone = await self._store.reads.all_clients()
         unfinished = await self._store.reads.unfinished_workspaces()
         for client in gone:
@@ -399,11 +498,21 @@ class App:
                 # A damaged row or a bug of ours must not affect the other workspaces.
                 logger.exception("the unfinished runs of workspace %s could not be restored", workspace_id)
 
+    async def _recover_orphans(self) -> None:
+        for workspace_id in await self.ownership.orphans():
+            try:
+                await self.workspace(workspace_id)
+            except OwnedElsewhere:
+                continue  # another node was faster
+            except Exception:
+                logger.exception("the unfinished runs of workspace %s could not be restored", workspace_id)
+
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
         if self.leaving:
             return
         self.leaving = True
+        await self.ownership.leave()
         if self._idle_exit is not None:
             self._idle_exit.cancel()
         workspaces = list(self._open.values())
@@ -420,7 +529,7 @@ class App:
         for workspace in last:
             workspace.close()
         self.inbox.close()
-        await asyncio.gather(*(workspace.aclose() for workspace in last))
+        await asyncio.gather(*(self._close_tools(workspace) for workspace in last))
         if self._closings:
             await asyncio.wait(list(self._closings.values()))
 
@@ -465,7 +574,7 @@ class App:
         for known in await self._store.reads.workspaces():
             name = known.workspace_id
             writes = [prune_events(name, before_s), *prune_requests(name, before_s)]
-            await self._store.submit(Unit(workspace_id=name, writes=writes, durable=False))
+            await self._store.submit(Unit(workspace_id=SERVER, writes=writes, durable=False))
         await self.inbox.prune()
 
 

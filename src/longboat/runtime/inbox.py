@@ -31,10 +31,14 @@ SERVER = ""
 
 
 class Inbox:
-    def __init__(self, store: Store, *, heartbeat_s: float, on_listeners: Callable[[], None]) -> None:
-        """`on_listeners` is called when the first stream opens and when the last one ends."""
+    def __init__(
+        self, store: Store, *, heartbeat_s: float, on_listeners: Callable[[], None], poll_s: float | None = None
+    ) -> None:
+        """`on_listeners` is called when the first stream opens and when the last one ends. `poll_s`: other servers
+        write to the store too; how often to look."""
         self._store = store
         self._heartbeat_s = heartbeat_s
+        self._poll_s = poll_s
         self._on_listeners = on_listeners
         self._version = 0
         self._watchers = 0
@@ -80,7 +84,8 @@ class Inbox:
         clock = asyncio.get_running_loop().time
         beat_at = clock() + self._heartbeat_s
         while not self.closed:
-            if await self.wait_changed(version, beat_at - clock()):
+            pause_s = beat_at - clock() if self._poll_s is None else min(self._poll_s, beat_at - clock())
+            if await self.wait_changed(version, pause_s) or clock() < beat_at:
                 async with self._read_turn():
                     version = self._version  # before the read: a commit during it is read with the next one
                     known, (marks, event) = marks, await self._store.reads.inbox_since(name, marks, limit=FIRST_PAGE)

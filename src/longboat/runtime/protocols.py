@@ -17,6 +17,7 @@ from longboat.runtime.turn.asks import Asks
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.private_files import PrivateFiles
+from longboat.runtime.workspace.project_files import ProjectFiles
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Store
 from longboat.store.records import RunRecord
@@ -96,7 +97,7 @@ class WorkspaceServices(Protocol):
         """The model of that name, or those of that role in order; raises ModelError or ConfigInvalid."""
         ...
 
-    async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
+    async def turn_setup(self, record: RunRecord, model: Model, project: ProjectFiles) -> TurnSetup:
         """What the turn of this run works with."""
         ...
 

@@ -1,6 +1,6 @@
 """The ASGI application of an open runtime: authentication in front of the routes."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from litestar import Litestar
 from litestar.config.app import AppConfig
@@ -8,12 +8,13 @@ from litestar.datastructures import State
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 
-from longboat.server.auth import Gate, Policy
+from longboat.server.auth import Gate, Policy, refuse
 from longboat.server.errors import answer_error
 from longboat.server.routes import HANDLERS
 from longboat.server.wrong_tokens import WrongTokens
 
 if TYPE_CHECKING:
+    from longboat.fleet.node import Node
     from longboat.runtime.app import App
 
 
@@ -47,4 +48,11 @@ def build_asgi(app: "App") -> tuple[Gate, State]:
         openapi_config=None,
         logging_config=None,
     )
-    return Gate(router, policy, wrong_tokens), router.state
+    if app.ownership.alone:
+        return Gate(router, policy, wrong_tokens), router.state
+    from longboat.fleet.door import Door
+    from longboat.fleet.peers import Peers
+
+    node = cast("Node", app.ownership)
+    door = Door(router, app, node, refuse=refuse)
+    return Gate(door, policy, wrong_tokens, is_from_node=Peers(node).is_from_node), router.state

@@ -8,7 +8,7 @@ A loopback address proves nothing: every user and every web page on the machine 
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -215,7 +215,16 @@ def _cookie(values: list[str], name: str) -> str:
 class Gate:
     """The ASGI layer in front of all routes."""
 
-    def __init__(self, app: ASGIApp, policy: Policy, wrong_tokens: WrongTokens) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        policy: Policy,
+        wrong_tokens: WrongTokens,
+        *,
+        is_from_node: Callable[[Any], bool | None] = lambda _: None,
+    ) -> None:
+        """`is_from_node`: whether another node of the cluster hands a request on; None: it does not say so."""
+        self._is_from_node = is_from_node
         self._app = app
         self._policy = policy
         self._wrong_tokens = wrong_tokens
@@ -224,6 +233,9 @@ class Gate:
         """Decide about a request by its head alone. Called once per request, before its body is read."""
         if _is_unix(scope.get("server")):
             return Verdict(known=True, takes_body=True)
+        if (from_node := self._is_from_node(scope)) is not None:
+            wrong = None if from_node else Unauthorized("No node of this cluster has signed this request.")
+            return Verdict(known=from_node, takes_body=from_node, refusal=wrong)
         local = _local(scope.get("server"))
         try:
             known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
@@ -247,7 +259,7 @@ class Gate:
         elif isinstance(error, Unauthorized | TooManyAttempts) and _is_page(scope):
             await _ask_for_token(error, send)
         else:
-            await _refuse(error, send)
+            await refuse(error, send)
 
 
 def _check_form(headers: Iterable[tuple[bytes, bytes]]) -> None:
@@ -291,7 +303,7 @@ async def _ask_for_token(error: LongboatError, send: Send) -> None:
     await _send(send, answer.status, login_page(told).encode(), {**LOGIN_HEADERS, **answer.headers})
 
 
-async def _refuse(error: LongboatError, send: Send) -> None:
+async def refuse(error: LongboatError, send: Send) -> None:
     answer = refusal(error)
     body = msgspec.json.encode(answer.body)
     await _send(send, answer.status, body, {**JSON_HEADERS, **answer.headers})

@@ -118,7 +118,7 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
         # From here on clients can connect; what takes long to import comes after.
         from longboat.runtime.app import open_app
 
-        async with open_app(settings, stop=stop.asked, hurry=stop.hurry) as app:
+        async with open_app(settings, stop=stop.asked, hurry=stop.hurry, url=listeners.url) as app:
             from longboat.server.asgi import build_asgi
             from longboat.server.browser_port import BrowserPort
             from longboat.server.embedded import open_http

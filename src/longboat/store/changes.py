@@ -10,7 +10,14 @@ from typing import Any
 import msgspec
 
 from longboat.store.protocol import Unit, Write
-from longboat.store.records import FileChangeRecord, PushSubscription, RequestAnswer, RequestRecord, RunRecord
+from longboat.store.records import (
+    FileChangeRecord,
+    PushSubscription,
+    RequestAnswer,
+    RequestRecord,
+    RunRecord,
+    WorkspaceRecord,
+)
 from longboat.wire.asks import Permission, Question
 from longboat.wire.figures import CallOutcome
 from longboat.wire.models import Message, Run, Session, ToolResultPart, Usage
@@ -22,8 +29,14 @@ _encode = msgspec.json.Encoder().encode
 # Workspaces and clients
 
 
-def add_workspace(workspace_id: str, path: str, created_at: str) -> Write:
-    return Write("workspace_insert", {"workspace_id": workspace_id, "path": path, "created_at": created_at}, rows=1)
+def add_workspace(new: WorkspaceRecord) -> Write:
+    params = {
+        "workspace_id": new.workspace_id,
+        "home": new.home,
+        "path": new.path,
+        "created_at": new.created_at,
+    }
+    return Write("workspace_insert", params, rows=1)
 
 
 def prune_events(workspace_id: str, before_s: int) -> Write:

@@ -1,4 +1,4 @@
-"""The interface of a store. SQLite implements it; PostgreSQL will.
+"""The interface of a store. SQLite and PostgreSQL implement it.
 
 Owns units: a state change, its events, and whether they must survive a power cut. Must not know how a session or a turn
 uses them.

@@ -16,6 +16,7 @@ from longboat.store.records import (
     RevertRecord,
     RunRecord,
     RunWithoutEnd,
+    SessionHistory,
     SessionRecord,
     Transcript,
     TurnRecord,
@@ -45,7 +46,9 @@ class Reads(Protocol):
 
     async def workspace(self, workspace_id: str) -> WorkspaceRecord | None: ...
 
-    async def workspace_at(self, path: str) -> WorkspaceRecord | None: ...
+    async def workspace_at(self, path: str, home: str | None = None) -> WorkspaceRecord | None:
+        """`home`: of that node alone."""
+        ...
 
     async def workspaces(self) -> list[WorkspaceRecord]: ...
 
@@ -102,8 +105,8 @@ class Reads(Protocol):
 
     async def session_timeline(self, workspace_id: str, session_id: str) -> SessionTimeline: ...
 
-    async def surroundings(self, session_id: str) -> dict[str, str]:
-        """What the model was told of the day and the repository in these runs, first to last."""
+    async def history(self, session_id: str, *, after: int) -> SessionHistory:
+        """What a turn must know of its session, as it is at one moment; the messages from a place on."""
         ...
 
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]: ...

@@ -19,6 +19,8 @@ from longboat.wire.workshop import TodoItem
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceRecord:
     workspace_id: str
+    home: str
+    """The node whose disk has the directory; empty: every node has it."""
     path: str
     created_at: str
 
@@ -29,6 +31,8 @@ class WorkspaceActivity:
     """When one of its sessions was last worked on."""
     waiting: int = 0
     """How many permissions and questions need an answer."""
+    busy: bool = False
+    """A run is active."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class SessionRecord:
     """The seq of its newest message, undone ones included."""
     summary_seq: int
     """The seq of the message from which on the model sees the transcript; 0: from the beginning."""
+    is_new: bool = False
+    """It was just created: it has no messages, nor anything else."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,6 +148,22 @@ class RevertRecord:
     """Whether this redid what `revert_id` names."""
     told_run: str | None
     """The run whose prompt told the model; None if none has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionHistory:
+    """What a turn must know of its session before its first step."""
+
+    messages: Sequence[Message]
+    surroundings: Mapping[str, str]
+    """What the model was told of the day and the repository in these runs, first to last."""
+    reverts: Sequence[RevertRecord]
+    has_unsettled_changes: bool
+    """A crash came between the record of a file's change and the change itself. `reverts` may be wrong until it is
+    known whether the change was made."""
+
+
+NO_HISTORY = SessionHistory(messages=(), surroundings={}, reverts=(), has_unsettled_changes=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

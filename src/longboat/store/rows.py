@@ -200,12 +200,16 @@ def unfinished_from_row(row: Row) -> RunRecord:
 
 
 def workspace_from_row(row: Row) -> WorkspaceRecord:
-    return WorkspaceRecord(workspace_id=row["workspace_id"], path=row["path"], created_at=row["created_at"])
+    return WorkspaceRecord(
+        workspace_id=row["workspace_id"], home=row["home"], path=row["path"], created_at=row["created_at"]
+    )
 
 
 def activity_from_row(row: Row) -> WorkspaceActivity:
     used_at = row["used_at"]
-    return WorkspaceActivity(used_at=None if used_at is None else legible_text(used_at), waiting=row["waiting"])
+    return WorkspaceActivity(
+        used_at=None if used_at is None else legible_text(used_at), waiting=row["waiting"], busy=bool(row["busy"])
+    )
 
 
 def client_from_row(row: Row) -> ClientInfo:

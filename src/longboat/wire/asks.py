@@ -132,6 +132,9 @@ class Permission(Shape, frozen=True, kw_only=True):
     if it is not."""
     rules_file: str = ""
     """The file to which the answer always adds its rules. Empty if it can only be allowed once."""
+    automatic: bool = False
+    """Nobody answered this ask itself: `answered_by` granted its rules in answer to another call. The call is judged
+    again before it runs."""
 
     @property
     def beyond_title(self) -> str:

@@ -130,6 +130,35 @@ class ModelCooldown(Shape, frozen=True, kw_only=True):
     """In a few words, such as `Too many requests`."""
 
 
+class NodeState(StrEnum):
+    RUNNING = "running"
+    LEAVING = "leaving"
+    """It takes no more workspaces."""
+    GONE = "gone"
+
+
+class NodeInfo(Shape, frozen=True, kw_only=True):
+    """One of the servers that share a database."""
+
+    name: str
+    url: str
+    """Where the other nodes reach it."""
+    version: str
+    started_at: str
+    state: NodeState
+    owned: int
+    """How many workspaces it works on now."""
+    homes: int
+    """How many workspaces have their directory on its disk."""
+    answering: bool
+    """This node has answered the request."""
+
+
+class NodePage(Shape, frozen=True, kw_only=True):
+    items: tuple[NodeInfo, ...]
+    """By name. Empty: the server has its store to itself."""
+
+
 class ModelPage(Shape, frozen=True, kw_only=True):
     items: tuple[ModelInfo, ...]
     """The ready ones first."""

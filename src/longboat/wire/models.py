@@ -306,6 +306,9 @@ class Workspace(Shape, frozen=True, kw_only=True):
     """When one of its sessions was last worked on. Only in the list of workspaces."""
     waiting: int = 0
     """How many permissions and questions need an answer. Only in the list of workspaces."""
+    away: bool = False
+    """The directory is on a node that is not running. Prompts are queued until it is back."""
+    away_since: str | None = None
 
 
 class Snapshot(Shape, frozen=True, kw_only=True):

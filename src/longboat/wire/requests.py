@@ -28,6 +28,8 @@ class CreateWorkspace(_Request, frozen=True, kw_only=True):
     env: dict[str, str] | None = None
     """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept only in memory,
     until the workspace closes, and never shown."""
+    node: str | None = None
+    """In a cluster: the node that has the directory. Default: the one that is asked."""
 
 
 class CreateSession(_Request, frozen=True, kw_only=True):

@@ -42,10 +42,10 @@ STEPS = ToolUse(mode="steps")
 OTHER_STEPS = ToolUse(mode="steps", openai_schema=False)
 TEXT = ToolUse(mode="text")
 WAYS = (NATIVE, STEPS, OTHER_STEPS, TEXT)
-"""In the order to try them."""
+"""In the order in which they are tried."""
 
 _CHARACTERS_PER_TOKEN = 8
-"""No text has more on average: a server that counts fewer tokens has not read the text."""
+"""Higher than the average of any text: a server that counts fewer tokens has not read the whole text."""
 _ASKS = {
     "native": "calls its tools natively",
     "steps": "asks it for steps in JSON",
@@ -74,7 +74,7 @@ class ToolModel(WrappedModel):
         self._wanted = wanted
         self._known = ToolUse(mode=wanted) if wanted is not None else memory.recall()
         self._worked: ToolUse | None = None
-        """The way in which the last answer came."""
+        """How the last answer used tools."""
         self._told_of_prose = has_tools
 
     @asynccontextmanager
@@ -265,7 +265,8 @@ class ToolModel(WrappedModel):
         )
 
     def _notice_of_prose(self, request: ModelRequest) -> list[ModelEvent]:
-        """Once, after an answer without a call to a prompt that may be about files. It may be right, so it stands."""
+        """Warn once if a prompt that may be about files was answered without a tool call. The answer may be right, so
+        it is kept."""
         if self._told_of_prose or not tools_to_look_with(request):
             return []
         self._told_of_prose = True

@@ -24,9 +24,10 @@ from longboat.wire.models import Message, ReasoningPart, Role
 from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
-"""In one step."""
+"""The maximum number of calls in one step."""
 MAX_LOOKS = 3
-"""In a first step that must look: a small model that would rather edit repeats its looks as often as it may."""
+"""The maximum in a first step that must look at files: a small model that would rather edit repeats its looks until it
+reaches the limit."""
 
 FORM = """\
 Each of your replies is one JSON object: a short thought, which says what the last results show and what comes next, \
@@ -43,22 +44,23 @@ _EXAMPLE = (
     ("Line 3 adds the wind; it must subtract it.", "edit", {"path": "sail.py", "old_text": "+ w", "new_text": "- w"}),
     ("sail.py is changed, but not checked.", "bash", {"command": "python -m pytest -q"}),
 )
-"""Small models copy thoughts: each of these fits only where it stands, and names what is in no project."""
+"""Small models copy these thoughts, so each fits only its own step and names nothing that exists in a real project."""
 _ANY_CALL = '{"thought": "I need what only a tool can tell.", "calls": [{"tool": "NAME", "args": {...}}]}'
 _LAST = '{"thought": "All tests pass.", "answer": "sail.py subtracts the wind now, and its tests pass."}'
 
 _TEXT = {"type": "string"}
 _KEPT = ("type", "enum", "const", "minItems", "maxItems")
-"""Of a tool's schema. Servers refuse a schema with a word that they cannot turn into a grammar; the tool checks all."""
+"""The keywords of a tool's schema that are sent. Servers refuse a schema with a keyword that they cannot turn into a
+grammar; the tool itself checks everything."""
 _MAX_DEPTH = 8
 _MAX_THOUGHT = 400
-"""Characters of an earlier thought: those of other models are long."""
+"""The maximum length of an earlier thought, in characters: other models write long ones."""
 
 _GREETING_WORDS = 3
-"""A prompt of so few words may be a greeting, or thanks: the model need not look at files before it answers."""
+"""A prompt with no more words than this may be a greeting or thanks: the model may answer without looking at files."""
 
 _OPENINGS = (re.compile(r'\s*\{\s*"thought"\s*:\s*"'), re.compile(r'"\s*,\s*"answer"\s*:\s*"'))
-"""Where the thought begins, and where after its end the answer does."""
+"""Where the thought begins, and where the answer begins after it."""
 _STRING = re.compile(
     r'(?:[^"\\]|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\[^u])*', re.DOTALL
 )
@@ -118,8 +120,8 @@ def _calls_of(tools: Sequence[ToolSpec], at_most: int) -> dict[str, Any]:
 
 
 def tools_to_look_with(request: ModelRequest) -> list[ToolSpec]:
-    """The only tools of a turn's first step, if it may be about files: a small model that may answer at once claims to
-    be done, and one that may edit at once edits what it has not read. Empty: the model may do what it wants.
+    """Return the only tools for the first step of a turn that may be about files. A small model that may answer at once
+    claims to be done, and one that may edit at once edits what it has not read. Empty if the model may use any tool.
     """
     turn = _turn(request.messages)
     has_looked = any(message.role is Role.TOOL for message in turn)
@@ -138,7 +140,7 @@ def _turn(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _repeated_tools(messages: Sequence[Message]) -> set[str]:
-    """The tools of a step that was just made twice in a row: held to the others, a small model gets out of its loop."""
+    """Return the tools of a step that was just made twice: without them, a small model gets out of its loop."""
     made = [
         [(call.name, call.input) for call in calls_of(message)]
         for message in messages[-4:]

@@ -52,8 +52,8 @@ logger = logging.getLogger(__name__)
 
 
 class SessionActor:
-    def __init__(self, services: WorkspaceServices, known: SessionRecord, *, leaving: bool) -> None:
-        self.live = LiveSession(known, leaving=leaving)
+    def __init__(self, services: WorkspaceServices, known: SessionRecord, *, leaving: bool, held: bool) -> None:
+        self.live = LiveSession(known, leaving=leaving, held=held)
         self._services = services
         self._loop = CommandLoop(services, self.live)
         self._mailbox = self._loop.mailbox

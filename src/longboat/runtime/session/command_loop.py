@@ -6,7 +6,7 @@ Owns the mailbox and the running turn. Must not know which commands people may g
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -39,6 +39,7 @@ from longboat.core.lifecycle import decide
 from longboat.core.state import SessionState
 from longboat.errors import CancelNotDurable, ServerLeaving, StoreUnavailable
 from longboat.runtime.protocols import WorkspaceServices
+from longboat.runtime.session.crash_repair import repair_transcript
 from longboat.runtime.session.live_session import NOTHING, Cover, LiveSession
 from longboat.runtime.session.titles import write_title
 from longboat.runtime.session.unit_builder import NO_TURN, Ending, UnitBuilder, record_effects
@@ -49,7 +50,7 @@ from longboat.store.changes import mark_session, retitle_session
 from longboat.store.records import RunRecord
 from longboat.tasks import Tasks
 from longboat.wire.events import Change
-from longboat.wire.models import Outcome, RunState, Session, ToolResultPart, Usage
+from longboat.wire.models import Message, Outcome, RunState, Session, ToolResultPart, Usage
 from longboat.wire.requests import UpdateSession
 
 T = TypeVar("T")
@@ -68,8 +69,9 @@ class Mailbox:
         return len(self._waiting)
 
     async def do(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run this after everything requested before it. Shielded: it completes even if the caller is canceled."""
-        return await asyncio.shield(self.post(work))
+        """Run this after everything requested before it. It completes even if the caller is canceled: that cancels
+        only the future of its result."""
+        return await self.post(work)
 
     def post(self, work: Callable[[], Awaitable[T]]) -> "asyncio.Future[T]":
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -209,6 +211,7 @@ class CommandLoop:
             await self._save_cancels()
             after, effects = decide(self.live.state, command)
         changed = {record.run.run_id: record for record in records}
+        prompts: Mapping[str, Message] = {}
         if effects or (self.live.has_unsaved_usage and isinstance(command, DrainStep)):
             builder = UnitBuilder(
                 self.live.row,
@@ -221,12 +224,13 @@ class CommandLoop:
                 by=by,
             )
             session = await self._commit(builder, effects, after)
-            changed = builder.changed
+            changed, prompts = builder.changed, builder.prompts
             self.live.folded |= {e.run_id: builder.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
             self._put_session(session, builder)
         self.live.advance(after, changed)
         for effect in effects:
-            self._act(effect, by)
+            self._act(effect, by, prompts)
+        self.live.is_new = self.live.is_new and not prompts
         self._go_on()
 
     def _go_on(self) -> None:
@@ -258,7 +262,7 @@ class CommandLoop:
                 title = write_title(self._services, self, session.title, first.run)
                 self._services.tasks.spawn(title, name=f"title {session.id}")
 
-    def _act(self, effect: Effect, by: str | None) -> None:
+    def _act(self, effect: Effect, by: str | None, prompts: Mapping[str, Message]) -> None:
         match effect:
             case QueueCovered():
                 self.live.covers.append(Cover(first=effect.first, last=effect.last, by=by))
@@ -266,7 +270,8 @@ class CommandLoop:
                 self.live.covers.clear()
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
-                self.turn = Turn(self._services, self, self.live.records[effect.run_id])
+                first = prompts.get(effect.run_id) if self.live.is_new else None
+                self.turn = Turn(self._services, self, self.live.records[effect.run_id], first_prompt=first)
                 self._services.traces.begin_run(self.live.records[effect.run_id], self.live.row.parent_call_id)
                 self.turn.start()
                 self._services.tasks.spawn(self._drive(self.turn), name=f"turn {effect.run_id}")
@@ -305,12 +310,24 @@ class CommandLoop:
     async def cancel(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
         """Cancel. If the store cannot write the cancel, stop what it covers anyway and write it later (L15)."""
         try:
-            await self.apply(command, by=by)
+            await self.apply(command, ending=await self._end_held(command), by=by)
         except StoreUnavailable as error:
             if isinstance(command, CancelRun) and self._is_folded(command.run_id):
                 raise  # nothing runs for it alone, and once its step is sent it would be too late
             self._stop_without_saving(command, by)
             raise CancelNotDurable from error
+
+    async def _end_held(self, command: Command) -> Ending:
+        """What ends the messages of an active run that waits for its directory: no turn is there to do it (L16)."""
+        active = self.live.state.active
+        if not self.live.state.held or active is None:
+            return NO_TURN
+        _, effects = decide(self.live.state, command)
+        if not any(isinstance(effect, RunFinished) and effect.run_id == active.run_id for effect in effects):
+            return NO_TURN
+        messages = await self._services.store.reads.messages(self.live.row.id, after=self.live.summary_seq)
+        run = self.live.records[active.run_id].run
+        return repair_transcript(messages, run, effects, self.live.next_message_seq, asks=self._services.asks)
 
     def _is_folded(self, run_id: str) -> bool:
         view = self.live.state.find(run_id)

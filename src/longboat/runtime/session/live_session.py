@@ -63,9 +63,9 @@ class Cover:
 
 
 class LiveSession:
-    def __init__(self, known: SessionRecord, *, leaving: bool) -> None:
+    def __init__(self, known: SessionRecord, *, leaving: bool, held: bool) -> None:
         self.row = known.session
-        self.state = SessionState(leaving=leaving)
+        self.state = SessionState(leaving=leaving, held=held)
         self.records: dict[str, RunRecord] = {}
         """The unfinished runs."""
         self.folded: dict[str, Message] = {}
@@ -74,6 +74,8 @@ class LiveSession:
         """The usage and tool calls of steps that are not in the store yet."""
         self.covers: list[Cover] = []
         self.summary_seq = known.summary_seq
+        self.is_new = known.is_new
+        """No message was ever written to it."""
         self.is_deleted = False
         self._last_message = known.last_message
         self._changed: asyncio.Future[None] | None = None

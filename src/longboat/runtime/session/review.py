@@ -29,7 +29,7 @@ from longboat.runtime.session.file_history import FileHistory
 from longboat.runtime.session.undo import UndoHistory, without_redone
 from longboat.store.changes import tell_reverts
 from longboat.store.protocol import Store, Unit
-from longboat.store.records import FileChangeRecord, RevertRecord
+from longboat.store.records import FileChangeRecord, RevertRecord, SessionHistory
 from longboat.tools.files.file_io import MAX_BYTES
 from longboat.tools.files.hunks import Hunk, hunks_between, render_hunk, split_lines, undo_hunks
 from longboat.tools.files.paths import printable
@@ -234,11 +234,13 @@ class Review:
 
     # What the model is told
 
-    async def notes(self, session_id: str, run_id: str) -> dict[str, str]:
+    async def notes(self, session_id: str, run_id: str, history: SessionHistory) -> dict[str, str]:
         """Return the note that goes with the prompt of each run. Changes that no prompt has mentioned yet go with this
         run, which has not changed anything yet."""
-        await self._undo.settle(session_id)
-        reverts = await self._store.reads.reverts(session_id)
+        reverts = history.reverts
+        if history.has_unsettled_changes:
+            await self._undo.settle(session_id)
+            reverts = await self._store.reads.reverts(session_id)
         if any(each.told_run is None for each in reverts):
             write = tell_reverts(session_id, run_id)
             await self._store.submit(Unit(workspace_id=self._workspace_id, writes=[write]))

@@ -28,12 +28,12 @@ _CALL = re.compile(r"/([\w.-]+(?::[\w.-]+)*)(?:\s+(.*))?", re.DOTALL)
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
-def run_from_prompt(request: Submit, *, traceparent: str | None = None) -> RunRecord:
+def run_from_prompt(request: Submit, *, traceparent: str | None = None, key: str | None = None) -> RunRecord:
     """Make the run of this prompt; its session assigns the seq. A malformed `traceparent` is ignored, as its standard
-    requires."""
+    requires. `key`: tells a repeated request without a run_id from a new one."""
     _check(request)
     run = Run(
-        run_id=request.run_id or new_id(),
+        run_id=request.run_id or (_run_id_of(request, key) if key else new_id()),
         seq=0,
         session_id=request.session_id,
         state=RunState.ACCEPTED,
@@ -57,6 +57,10 @@ def run_from_prompt(request: Submit, *, traceparent: str | None = None) -> RunRe
             traceparent=traceparent if traceparent and _TRACEPARENT.fullmatch(traceparent) else None,
         ),
     )
+
+
+def _run_id_of(request: Submit, key: str) -> str:
+    return f"key-{hashlib.sha256(f'{request.session_id} {key}'.encode()).hexdigest()[:32]}"
 
 
 def _usual_delivery(request: Submit) -> Delivery:

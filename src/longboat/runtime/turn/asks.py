@@ -227,7 +227,8 @@ class Asks:
         return answered
 
     async def _answer_covered(self, answered: Permission) -> None:
-        """Other calls of the session that wait for the very rules that were just granted: nobody is asked twice."""
+        """Answer other calls of the session that wait for the very rules that were just granted: nobody is asked twice.
+        The rules of the project may have changed while they waited, so each is judged again before it runs."""
         for ask in self._permissions.waiting():
             if _grantee(ask) == _grantee(answered) and _covers(answered.granted, ask):
                 allowed = msgspec.structs.replace(
@@ -236,6 +237,7 @@ class Asks:
                     answer=PermissionAnswer.ONCE,
                     answered_by=answered.answered_by,
                     answered_at=now(),
+                    automatic=True,
                 )
                 with suppress(AlreadyAnswered, StoreUnavailable):  # then it stays as it is
                     await self._permissions.answer(allowed)

@@ -115,6 +115,12 @@ class Outbox:
         self._pending.append(_Delta(delta, [delta.text]))
         self._send()
 
+    def begin(self, message: Message) -> None:
+        """Add a new message. It is sent once the turn waits: the request to the model goes first."""
+        self._pending.append(_Whole(message, Change.CREATED, durable=False))
+        self._waiting_characters = _weight(self._pending)
+        self._loop.call_soon(self._send)
+
     def whole(self, message: Message, change: Change = Change.UPDATED, *, durable: bool = False) -> None:
         """Add a whole message, for the disk and the stream. `durable`: everything up to here must survive a power
         cut."""

@@ -5,13 +5,12 @@ The system prompt stays the same: after any change there, the provider would hav
 A note stays with its prompt for all later turns, word for word.
 """
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from longboat.context.git_head import Head, read_head
+from longboat.context.git_head import Head
 from longboat.runtime.workspace.git_changes import changed_files
 from longboat.tools.files.paths import printable
 
@@ -40,16 +39,16 @@ class Surroundings:
         """Whether the model's latest information says the same."""
         return bool(told) and told[-1].split(_CHANGES, 1)[0] == self.brief
 
-    async def describe(self, environ: Mapping[str, str], *, first: bool) -> str:
-        """Write the note. `first`: with the uncommitted changes."""
+    async def describe(self, environ: Callable[[], Mapping[str, str]], *, first: bool) -> str:
+        """Write the note. `first`: with the uncommitted changes, for which git gets the environment."""
         changed: tuple[str, ...] = ()
         if first and self.head is not None:
-            changed = await changed_files(self.directory, environ, timeout_s=STATUS_S)
+            changed = await changed_files(self.directory, environ(), timeout_s=STATUS_S)
         return f"{self.brief}{_CHANGES}{_listed(changed)}" if changed else self.brief
 
 
-async def read_surroundings(directory: Path) -> Surroundings:
-    head = await asyncio.to_thread(read_head, directory)
+def surroundings_now(directory: Path, head: Head | None) -> Surroundings:
+    """With today's date."""
     return Surroundings(directory=directory, date=date.today().isoformat(), head=head)
 
 

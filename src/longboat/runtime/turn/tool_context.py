@@ -156,8 +156,12 @@ class CallContext:
             parent_session_id=run.parent_session_id,
         )
         self._news.ask(ask.asked_at)
-        await self._heed(await self._services.asks.permission(ask))
-        self._judge_again(need, rules)
+        answered = await self._services.asks.permission(ask)
+        await self._heed(answered)
+        if answered.automatic:
+            await self.permit(replace(need, paths=resolved))
+        else:
+            self._judge_again(need, rules)
         if not is_command and await asyncio.to_thread(_lead_elsewhere, resolved):
             raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
         return Allow()
@@ -182,7 +186,8 @@ class CallContext:
             return self._judged
 
     def _judge_again(self, need: Need, before: Rules) -> None:
-        """Judge the call again: the answer may have taken long, and rules added since then may deny it."""
+        """Judge the call again that a person allowed: the answer may have taken long, and rules added since then may
+        deny it. Rules removed since then change nothing: the person has seen the whole call."""
         rules = self._rules_by_now()
         verdict = judge(need, rules=rules, directory=str(self.directory))
         if isinstance(verdict, Deny):

@@ -7,6 +7,7 @@ then closes the transcript (T3) and reports what happened (L13). Must not decide
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -20,6 +21,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.session.unit_builder import Ending
 from longboat.runtime.turn.failover import TurnModels
+from longboat.runtime.turn.inputs import TurnInputs, read_inputs
 from longboat.runtime.turn.limits import TurnLimits
 from longboat.runtime.turn.mcp_prompts import fill_in_prompt
 from longboat.runtime.turn.outbox import Notices, Outbox
@@ -37,7 +39,7 @@ from longboat.runtime.turn.planning import approval_in, was_approved, without_pl
 from longboat.runtime.turn.sent_requests import SentRequests
 from longboat.runtime.turn.setup import TurnSetup, announce
 from longboat.runtime.turn.step import Step
-from longboat.runtime.turn.surroundings import read_surroundings
+from longboat.runtime.turn.surroundings import surroundings_now
 from longboat.runtime.turn.tool_calls import ToolCalls
 from longboat.store.changes import delete_message, put_message, put_surroundings, set_summary
 from longboat.store.records import RunRecord
@@ -62,10 +64,14 @@ FULL = "The context window is nearly full. Summarizing, then continuing."
 
 
 class Turn:
-    def __init__(self, services: WorkspaceServices, owner: TurnOwner, record: RunRecord) -> None:
+    def __init__(
+        self, services: WorkspaceServices, owner: TurnOwner, record: RunRecord, *, first_prompt: Message | None = None
+    ) -> None:
+        """`first_prompt`: the message of the prompt, if the session is new and has no other."""
         self._services = services
         self._owner = owner
         self._record = record
+        self._first_prompt = first_prompt
         self._session_id = record.run.session_id
         self._outbox = Outbox(services.store, services.id, self._session_id, parent=owner.session.parent_id)
         self._notices = Notices(record.run, self._outbox, owner.next_message_seq)
@@ -154,7 +160,7 @@ class Turn:
         if self._summarizing:
             self._drop_draft()  # half a summary is not an answer
         if self._record.tries and not self._history:
-            await self._read_history()
+            await self._read_inputs()
         half = (self._draft.message() if self._draft is not None else None, self._tool_calls.cut_off())
         own = [*self._own, *(message for message in half if message is not None)]
         waiting = self._services.asks.calls(self.run_id) if outcome is Outcome.INTERRUPTED else set()
@@ -187,14 +193,14 @@ class Turn:
         self._models = TurnModels(lineup, config.retry, self._notices.problem)
         if self._record.tries and await was_approved(self._services.store, self._record):
             self._record = without_plan(self._record)
-        setting_up = self._services.turn_setup(self._record, self._models.current)
-        self._setup, _ = await asyncio.gather(setting_up, self._read_history())
+        inputs = await self._read_inputs()
+        self._setup = await self._services.turn_setup(self._record, self._model, inputs.project)
         for problem in self._setup.problems:
             self._notices.problem(problem)
         if self._record.options.summarize:
             return await self._sum_up()
         await self._fill_in()
-        await self._add_notes()
+        await self._add_notes(inputs)
         await self._resume_calls()
         while True:
             self._heed_stop()
@@ -229,7 +235,7 @@ class Turn:
         await self._set_up_again(model)
 
     async def _set_up_again(self, model: Model) -> None:
-        setup = await self._services.turn_setup(self._record, model)
+        setup = await self._services.turn_setup(self._record, model, await self._services.tools.read_project())
         self._setup = replace(setup, system=setup.system + self._added, form=self._setup.form)
 
     async def _heed_approval(self) -> None:
@@ -241,11 +247,18 @@ class Turn:
             self._notices.problem(f"{person(answer.answered_by or 'Someone')} approved the plan.")
             await self._set_up_again(self._model)
 
-    async def _read_history(self) -> None:
-        """Read the transcript so far; for a resumed run, including its own part, which it closes like the rest (T3)."""
-        after = max(self._owner.summary_seq - 1, 0)
-        self._history = await self._services.store.reads.messages(self._session_id, after=after)
+    async def _read_inputs(self) -> TurnInputs:
+        """Read the transcript so far and the project's files. The transcript of a resumed run includes its own part,
+        which it closes like the rest (T3)."""
+        inputs = await read_inputs(
+            self._services,
+            self._session_id,
+            summary_seq=self._owner.summary_seq,
+            first_prompt=self._first_prompt,
+        )
+        self._history = [*inputs.history.messages]
         self._own = [message for message in self._history if self._is_own(message)]
+        return inputs
 
     def _is_own(self, message: Message) -> bool:
         return message.run_id == self.run_id and message.role is not Role.USER
@@ -276,31 +289,29 @@ class Turn:
             self._history[place] = said
             self._outbox.whole(said)
 
-    async def _add_notes(self) -> None:
+    async def _add_notes(self, inputs: TurnInputs) -> None:
         """Put notes before the next prompt: what has changed around the session, and which of its file changes people
         undid. They stay there for later turns. They are not part of the transcript, because no one said them."""
-        around, undone = await asyncio.gather(
-            self._describe_surroundings(), self._services.review.notes(self._session_id, self.run_id)
-        )
+        around = await self._describe_surroundings(inputs)
+        undone = await self._services.review.notes(self._session_id, self.run_id, inputs.history)
         for place, message in enumerate(self._history):
             if message.role is Role.USER:
                 notes = (around.pop(message.run_id, None), undone.pop(message.run_id, None))
                 parts = tuple(TextPart(text=note) for note in notes if note is not None)
                 self._history[place] = msgspec.structs.replace(message, parts=(*parts, *message.parts))
 
-    async def _describe_surroundings(self) -> dict[str, str]:
+    async def _describe_surroundings(self, inputs: TurnInputs) -> dict[str, str]:
         """Add the date and the repository's state at the start of the session to the system prompt; for each run that
         found them changed, make the note that goes with its prompt."""
         if not self._setup.surroundings:
             return {}
-        known, around = await asyncio.gather(
-            self._services.store.reads.surroundings(self._session_id), read_surroundings(self._services.directory)
-        )
+        known = {**inputs.history.surroundings}
+        around = surroundings_now(self._services.directory, inputs.project.head)
         prompts = {message.run_id for message in self._history if message.role is Role.USER}
         first = next(iter(known), self.run_id)
         told = [text for run_id, text in known.items() if run_id == first or run_id in prompts]
         if self.run_id not in known and not around.is_told(told):
-            environ = self._services.tools.environ_of(self._record.run)
+            environ = partial(self._services.tools.environ_of, self._record.run)
             note = known[self.run_id] = await around.describe(environ, first=not told)
             self._outbox.write(put_surroundings(self._session_id, self.run_id, note))
         self._add_to_system(known.pop(first))
@@ -392,7 +403,7 @@ class Turn:
                 summary=self._summarizing,
             )
             self._draft = Draft(blank, taken=[call.id for message in self._history for call in calls_of(message)])
-            self._outbox.whole(blank, Change.CREATED)
+            self._outbox.begin(blank)
         request = ModelRequest(
             system=self._setup.system,
             messages=messages,

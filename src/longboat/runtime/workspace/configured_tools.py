@@ -78,13 +78,15 @@ class ConfiguredTools:
         """Changes when the tools have to be built again."""
         return msgspec.json.encode((config.mcp, config.lsp, config.web, config.sandbox))
 
-    async def tools(self) -> list[Tool]:
+    async def tools(self, *, have_servers: bool | None = None) -> list[Tool]:
         """The built-in tools, and those of the MCP servers that are connected by now. Tools that ask language servers
-        are offered if one of these has files here."""
+        are offered if one of these has files here. `have_servers`: whether that is so, if it is known."""
         from longboat.tools.lsp.client.tool import LanguageServerTool
 
-        has_files, _ = await asyncio.gather(self.lsp.have_files(), self.mcp.wait_connected())
-        own = [tool for tool in self.own if has_files or not isinstance(tool, LanguageServerTool)]
+        await self.mcp.wait_connected()
+        if have_servers is None:
+            have_servers = await asyncio.to_thread(self.lsp.find_files)
+        own = [tool for tool in self.own if have_servers or not isinstance(tool, LanguageServerTool)]
         return [*own, *self.mcp.tools()]
 
     async def aclose(self) -> None:

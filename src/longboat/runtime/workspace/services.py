@@ -33,6 +33,7 @@ from longboat.runtime.workspace.ledger import Ledger
 from longboat.runtime.workspace.location import scratches
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.private_files import PrivateFiles, private_rules
+from longboat.runtime.workspace.project_files import ProjectFiles
 from longboat.runtime.workspace.tools import WorkspaceTools
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.store.records import RunRecord
@@ -100,9 +101,7 @@ class Services:
 
     async def lineup(self, name: str | None, role: ModelRole) -> Lineup:
         if not self.directory.is_dir():
-            raise ModelError(
-                f"{self.directory} no longer exists.", title="The directory no longer exists", code="directory_gone"
-            )
+            raise ModelError(f"{self.directory} no longer exists.", title="Directory not found", code="directory_gone")
         return await self.models.lineup(self.directory, name, role)
 
     async def model_of(self, command: Command) -> str | None:
@@ -137,8 +136,9 @@ class Services:
         async with self._remembering:  # calls that run side by side may be answered at once: no rule is lost
             await asyncio.to_thread(remember, self.directory, rules, environ=os.environ, user_dir=Path.home())
 
-    async def turn_setup(self, record: RunRecord, model: Model) -> TurnSetup:
+    async def turn_setup(self, record: RunRecord, model: Model, project: ProjectFiles) -> TurnSetup:
         setup = await self.tools.turn_setup(
+            project,
             model=model,
             agent=record.options.agent,
             child=record.run.parent_run_id is not None,

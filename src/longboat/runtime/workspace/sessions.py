@@ -10,13 +10,18 @@ import msgspec
 from longboat.errors import SessionNotFound
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.actor import SessionActor
-from longboat.wire.models import Run
+from longboat.store.records import SessionRecord
+from longboat.wire.models import Run, Session
 
 
 class Sessions:
-    def __init__(self, services: WorkspaceServices) -> None:
+    def __init__(self, services: WorkspaceServices, *, held: bool = False) -> None:
+        """`held`: no run starts (L16)."""
         self._services = services
+        self._held = held
         self._actors: dict[str, SessionActor] = {}
+        self._new: dict[str, Session] = {}
+        """Sessions that were created here and not asked for yet: the first to do so need not read them."""
         self._deletions = 0
         self._leaving = False
 
@@ -45,6 +50,8 @@ class Sessions:
         actor = self._actors.get(session_id)
         if actor is not None:
             return actor
+        if (new := self._new.pop(session_id, None)) is not None:
+            return self._add(SessionRecord(session=new, last_message=0, summary_seq=0, is_new=True))
         deletions = self._deletions
         services = self._services
         found = await services.store.reads.session(services.id, session_id)
@@ -52,16 +59,20 @@ class Sessions:
             return await self.get(session_id)  # what was read may be gone since
         if found is None:
             raise SessionNotFound(session_id)
-        if session_id not in self._actors:  # someone else may have been faster
-            self._actors[session_id] = SessionActor(
-                services,
-                found,
-                leaving=self._leaving,
-            )
-        return self._actors[session_id]
+        return self._actors.get(session_id) or self._add(found)  # someone else may have been faster
+
+    def _add(self, known: SessionRecord) -> SessionActor:
+        actor = SessionActor(self._services, known, leaving=self._leaving, held=self._held)
+        self._actors[known.session.id] = actor
+        return actor
+
+    def created(self, session: Session) -> None:
+        if session.id not in self._actors:
+            self._new[session.id] = session
 
     def deleted(self, session_id: str) -> None:
         self._actors.pop(session_id, None)
+        self._new.pop(session_id, None)
         self._deletions += 1
 
     def with_position(self, run: Run) -> Run:

@@ -7,8 +7,9 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,12 @@ from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import user_config_file
 from longboat.config.references import names_in
 from longboat.config.settings import Config
-from longboat.context.hooks import read_hooks
+from longboat.context.git_head import read_head
+from longboat.context.hooks import Hooks, read_hooks
 from longboat.context.instructions import for_small_window
 from longboat.context.library import Agent, Command, Context, Library, Skill
 from longboat.context.prompt import build_prompt, build_short_prompt, build_small_prompt, instruction_block
+from longboat.context.stamps import Kept
 from longboat.core.prompts import NO_TOOLS, PLAN_AS_ANSWER, PLAN_FIRST, PLAN_WITH_TOOL
 from longboat.errors import BadInput, JobNotFound
 from longboat.models.protocol import Model
@@ -29,6 +32,7 @@ from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fetch_pr
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.workspace.client_environment import ClientEnvironments
 from longboat.runtime.workspace.configured_tools import ConfiguredTools, ToolSetup, lsp_event, mcp_event
+from longboat.runtime.workspace.project_files import ProjectFiles, SharedReading
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.described import (
@@ -37,6 +41,7 @@ from longboat.tools.described import (
     tools_to_propose_with,
     without_agent_names,
 )
+from longboat.tools.process.deadline import clock
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.tools.registry import built_in_traits
@@ -56,6 +61,22 @@ SMALL_WINDOW = 16_000
 
 _SHELL_STARTUP = frozenset({"BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "CDPATH", "GLOBIGNORE"})
 _OURS = frozenset(name for names in PROVIDER_KEYS.values() for name in names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SetupBasis:
+    """What the setup of a turn is made of."""
+
+    hooks: Hooks
+    context: Context
+    tools: Mapping[str, Tool]
+    said: Mapping[str, str]
+    """The instructions of the MCP servers."""
+    agent: Agent | None
+    """The sub-agent that the project defines."""
+    can_call: bool
+    child: bool
+    plan: bool
 
 
 class WorkspaceTools:
@@ -81,13 +102,21 @@ class WorkspaceTools:
         self._tell = tell
         self._library = Library(directory, environ=os.environ, user_dir=Path.home())
         self._context = Context()
+        self._head = Kept(partial(read_head, directory))
+        self._project = SharedReading(self._read_project)
         self._secrets: set[str] = set()
         """Variables that the configuration has had keys from."""
+        self._secrets_of: Config | None = None
+        """The configuration that they were taken from last."""
         self._configured: tuple[bytes, ConfiguredTools] | None = None
+        self._newest_setup: tuple[_SetupBasis, TurnSetup] | None = None
+        """The setup of the newest turn and what it was made of. Most turns are set up alike."""
         self._opening = asyncio.Lock()
         self._retired = Tasks()
         self.environments = ClientEnvironments()
         self.jobs: Jobs | None = None
+        self._allowed: tuple[float, float] | None = None
+        """For how long commands may run, and since when."""
 
     @property
     def environ(self) -> Mapping[str, str]:
@@ -107,41 +136,72 @@ class WorkspaceTools:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
         return own or name in self._secrets
 
-    async def turn_setup(self, *, model: Model, agent: str | None, child: bool, plan: bool) -> TurnSetup:
+    def read_project(self) -> "asyncio.Future[ProjectFiles]":
+        """Read what a turn takes from the project's files, as they are now. Turns that start together share it."""
+        return self._project.get()
+
+    def _read_project(self) -> ProjectFiles:
+        configured = self._configured
+        return ProjectFiles(
+            context=self._library.load(),
+            head=self._head.get(),
+            have_servers=configured[1].lsp.find_files() if configured is not None else None,
+        )
+
+    async def turn_setup(
+        self, project: ProjectFiles, *, model: Model, agent: str | None, child: bool, plan: bool
+    ) -> TurnSetup:
         """Set up the next turn. `agent` names a sub-agent that the project defines. `plan`: the turn must change
         nothing, and proposes a plan instead."""
         config = self._config()
-        self._secrets |= _secrets(config)
+        self._note_secrets(config)
         hooks = read_hooks(config.hooks)
-        self._context = context = await asyncio.to_thread(self._library.load)
+        self._context = project.context
         if model.context_window < SMALL_WINDOW:
-            return await self._small_setup(config, model, child=child, plan=plan)
+            return await self._small_setup(config, model, project, child=child, plan=plan)
         defined = self.agent(agent) if agent is not None else None
-        everything = await self._tools(config)
         configured = await self._configured_tools(config)
+        basis = _SetupBasis(
+            hooks=hooks,
+            context=project.context,
+            tools=await self._tools(configured, project),
+            said=configured.mcp.instructions(),
+            agent=defined,
+            can_call=model.abilities.tools,
+            child=child,
+            plan=plan,
+        )
+        if self._newest_setup is None or self._newest_setup[0] != basis:
+            self._newest_setup = (basis, self._make_setup(basis))
+        return self._newest_setup[1]
+
+    def _make_setup(self, basis: _SetupBasis) -> TurnSetup:
+        context, agent, child, everything = basis.context, basis.agent, basis.child, basis.tools
         system = build_prompt(
             self._directory,
             instructions=context.instructions,
             skills=context.skills,
             agents=() if child else context.agents,
-            base=defined.prompt if defined is not None else None,
+            base=agent.prompt if agent is not None else None,
         )
-        said = "".join(
-            f"\n\nThe MCP server {name} says:\n{text}" for name, text in configured.mcp.instructions().items()
-        )
+        system += "".join(f"\n\nThe MCP server {name} says:\n{text}" for name, text in basis.said.items())
+        system += "" if basis.can_call else NO_TOOLS
         if not context.agents:
             everything = without_agent_names(everything)
-        tools = _of_child(everything, defined) if child or defined is not None else everything
-        tools = _for_plan(tools, everything, plan=plan, child=child) if model.abilities.tools else {}
-        said += "" if model.abilities.tools else NO_TOOLS
-        return _setup_to_plan(
-            TurnSetup(system=system + said, tools=tools, hooks=hooks, problems=context.problems), plan=plan
-        )
+        tools = _of_child(everything, agent) if child or agent is not None else everything
+        tools = _for_plan(tools, everything, plan=basis.plan, child=child) if basis.can_call else {}
+        setup = TurnSetup(system=system, tools=tools, hooks=basis.hooks, problems=context.problems)
+        return _setup_to_plan(setup, plan=basis.plan)
+
+    def _note_secrets(self, config: Config) -> None:
+        if config is not self._secrets_of:
+            self._secrets |= _secrets(config)
+            self._secrets_of = config
 
     async def shell(self) -> TurnSetup:
         """The tool for a command that a person runs, without a model."""
         config = self._config()
-        self._secrets |= _secrets(config)
+        self._note_secrets(config)
         # Without the MCP servers' tools: this would wait for a server that does not answer.
         built_in = (await self._configured_tools(config)).own
         shell = next(tool for tool in built_in if tool.spec.traits.command)
@@ -249,6 +309,13 @@ class WorkspaceTools:
         configured = await self._configured_tools(self._config())
         return tuple(lsp_event(status) for status in configured.lsp.statuses)
 
+    def allow_for(self, seconds: float, *, since: float | None = None) -> None:
+        """End all commands when this time is over, unless it is called again: see `Jobs.allow_for`. Also those of jobs
+        that are opened later. Language servers, MCP servers and hooks have no guard, and so no deadline."""
+        self._allowed = seconds, clock() if since is None else since
+        if self.jobs is not None:
+            self.jobs.allow_for(seconds, since=self._allowed[1])
+
     async def aclose(self) -> None:
         if self._configured is not None:
             await self._configured[1].aclose()
@@ -256,7 +323,9 @@ class WorkspaceTools:
             await self.jobs.aclose()
         await self._retired.aclose()
 
-    async def _small_setup(self, config: Config, model: Model, *, child: bool, plan: bool) -> TurnSetup:
+    async def _small_setup(
+        self, config: Config, model: Model, project: ProjectFiles, *, child: bool, plan: bool
+    ) -> TurnSetup:
         """Set up a turn for a model with a small window."""
         can = model.abilities
         if can.agent:
@@ -266,22 +335,24 @@ class WorkspaceTools:
             system = build_small_prompt(date.today().isoformat())
         setup = TurnSetup(
             system=system if can.tools else system + NO_TOOLS,
-            tools=await self._few_tools(config, model, child=child, plan=plan),
+            tools=await self._few_tools(config, model, project, child=child, plan=plan),
             hooks=read_hooks(config.hooks),
             problems=self._context.problems,
             surroundings=can.agent,
         )
         return _setup_to_plan(setup, plan=plan)
 
-    async def _few_tools(self, config: Config, model: Model, *, child: bool, plan: bool) -> dict[str, Tool]:
+    async def _few_tools(
+        self, config: Config, model: Model, project: ProjectFiles, *, child: bool, plan: bool
+    ) -> dict[str, Tool]:
         if not model.abilities.tools:
             return {}
-        tools = tools_for_small_models(await self._tools(config))
+        tools = tools_for_small_models(await self._tools(await self._configured_tools(config), project))
         return _for_plan(_of_child(tools, None) if child else tools, tools, plan=plan, child=child)
 
-    async def _tools(self, config: Config) -> dict[str, Tool]:
-        configured = await (await self._configured_tools(config)).tools()
-        return {tool.spec.name: tool for tool in (*configured, *self._extra)}
+    async def _tools(self, configured: ConfiguredTools, project: ProjectFiles) -> dict[str, Tool]:
+        own = await configured.tools(have_servers=project.have_servers)
+        return {tool.spec.name: tool for tool in (*own, *self._extra)}
 
     async def _configured_tools(self, config: Config) -> ConfiguredTools:
         async with self._opening:
@@ -305,6 +376,9 @@ class WorkspaceTools:
                 files=self._output_files,
                 on_change=lambda job_id, _: self._tell(_job_info(mine.get(job_id))),
             )
+            if self._allowed is not None:
+                seconds, since = self._allowed
+                mine.allow_for(seconds, since=since)
         return self.jobs
 
     def jobs_shown(self) -> tuple[workshop.Job, ...]:

@@ -24,10 +24,13 @@ from longboat.errors import (
     SessionIdTaken,
     SessionNotFound,
     StoreDamaged,
+    TreeAway,
     WorkspaceClosing,
 )
 from longboat.runtime.clock import now
+from longboat.runtime.ownership import Claimed
 from longboat.runtime.session import damaged_sessions
+from longboat.runtime.session.review import Review
 from longboat.runtime.session.submit import (
     command_name_in,
     queued_alone,
@@ -40,6 +43,7 @@ from longboat.runtime.session.submit import (
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.setup import tell_finished
 from longboat.runtime.turn.traces import Traces
+from longboat.runtime.workspace.browse import FileBrowser
 from longboat.runtime.workspace.models import ModelPool
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.services import Services
@@ -97,10 +101,12 @@ class Workspace:
         logins: Logins,
         output_files: OutputFiles,
         traces: Traces,
+        claimed: Claimed,
         on_free: Callable[["Workspace"], None],
         is_someone_reachable: Callable[[], bool],
     ) -> None:
         """`is_someone_reachable`: whether someone who is not attached to this workspace would answer its questions."""
+        self._claimed = claimed
         self.id = record.workspace_id
         self.directory = Path(record.path)
         self.services = services = Services(
@@ -119,15 +125,13 @@ class Workspace:
         self.tools = services.tools
         self.asks = services.asks
         self.ledger = services.ledger
-        self.browse = services.browse
-        self.review = services.review
         self.archive = services.archive
         self.closing = False
         self._created_at = record.created_at
         self._on_free = on_free
         self._is_someone_reachable = is_someone_reachable
         self.presence = Presence(store, self.id, settings, services.config_watcher, on_free=self.settled)
-        self.sessions = Sessions(services)
+        self.sessions = Sessions(services, held=claimed.away_since is not None)
         self._waits = RunWaiters()
         self._entering = 0
 
@@ -162,6 +166,22 @@ class Workspace:
         if not self.presence.claims.held and not self.engaged and not self.closing:
             self._on_free(self)
 
+    # What needs the directory
+
+    @property
+    def browse(self) -> FileBrowser:
+        self._check_tree()
+        return self.services.browse
+
+    @property
+    def review(self) -> Review:
+        self._check_tree()
+        return self.services.review
+
+    def _check_tree(self) -> None:
+        if self._claimed.away_since is not None:
+            raise TreeAway(str(self.directory))
+
     # What the app looks at
 
     @property
@@ -177,6 +197,8 @@ class Workspace:
             ready=self.services.is_ready(),
             busy=self.sessions.runs_active > 0,
             clients=clients,
+            away=self._claimed.away_since is not None,
+            away_since=self._claimed.away_since,
         )
 
     async def agent(self, name: str | None = None) -> AgentInfo:
@@ -193,6 +215,7 @@ class Workspace:
         return await self.services.models.list_models(self.directory)
 
     async def welcome(self) -> Welcome:
+        self._check_tree()
         return await welcome(self.directory, self.tools.environ)
 
     # Sessions
@@ -214,6 +237,7 @@ class Workspace:
         )
         entry = Entry.of(Change.CREATED, session, session_id=session.id, parent=parent)
         await self.store.submit(Unit(workspace_id=self.id, writes=[insert_session(session)], entries=[entry]))
+        self.sessions.created(session)
         return session
 
     async def open_session(self, request: CreateSession) -> tuple[Session, bool]:
@@ -266,21 +290,26 @@ class Workspace:
 
     async def run_shell(self, session_id: str, request: RunShell) -> Accepted:
         """Start a separate run for a person's command: queued, canceled and recorded like any other."""
+        self._check_tree()
         return await self.accept(run_from_shell(session_id, request))
 
     async def undo_turn(self, session_id: str) -> Undone:
+        self._check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).undo()
 
     async def redo_turn(self, session_id: str) -> Undone:
+        self._check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).redo()
 
     async def revert(self, session_id: str, wanted: Revert) -> Reverted:
+        self._check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).revert(wanted)
 
     async def redo_revert(self, session_id: str, revert_id: str, client_id: str | None) -> Reverted:
+        self._check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).redo_revert(revert_id, client_id)
 
@@ -310,9 +339,9 @@ class Workspace:
 
     # Runs
 
-    async def submit(self, request: Submit, *, traceparent: str | None = None) -> Accepted:
-        """`traceparent`: the caller's span, as W3C Trace Context writes it."""
-        record = run_from_prompt(request, traceparent=traceparent)
+    async def submit(self, request: Submit, *, traceparent: str | None = None, key: str | None = None) -> Accepted:
+        """`traceparent`: the caller's span, as W3C Trace Context writes it. `key`: the same one is the same run."""
+        record = run_from_prompt(request, traceparent=traceparent, key=key)
         name = command_name_in(request.prompt)
         command = await self.tools.command(name) if name is not None else None
         if command is not None:
@@ -422,10 +451,7 @@ class Workspace:
     async def restore(self) -> None:
         """Restore the unfinished runs from the store (B6)."""
         left = await self.ledger.unfinished()
-        try:
-            resume = self.services.config().on_restart is OnRestart.RESUME
-        except ConfigInvalid:
-            resume = False
+        resume = self.resumes()
         for session_id in dict.fromkeys((*left.runs, *left.damaged)):
             try:
                 if session_id in left.damaged:
@@ -434,6 +460,15 @@ class Workspace:
                 await retry_store(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
             except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
                 await damaged_sessions.end_runs(self.store, self.id, session_id, error, asks=self.asks)
+
+    def resumes(self) -> bool:
+        """Whether an active run continues after a crash."""
+        if self._claimed.away_since is not None:
+            return self._claimed.resume
+        try:
+            return self.services.config().on_restart is OnRestart.RESUME
+        except ConfigInvalid:
+            return False
 
     def close(self) -> None:
         """End the streams and the timers. From here on this object refuses requests; the app opens a new one when

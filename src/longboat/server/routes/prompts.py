@@ -32,10 +32,14 @@ async def get_agent(request: HttpRequest, model: Named = None) -> AgentInfo:
 @post(W + "/agent", status_code=202, opt=takes(Submit))
 async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
     """Submit a prompt. Responds once it is durable, without waiting for the turn. Sending the same run_id again
-    returns the same run and starts nothing."""
+    returns the same run and starts nothing; so does the same `Idempotency-Key` header, for prompts without a
+    run_id."""
     prompt = await read_body(request, Submit)
     workspace = await workspace_of(request)
-    return accepted(workspace.id, await workspace.submit(prompt, traceparent=request.headers.get("traceparent")))
+    answer = await workspace.submit(
+        prompt, traceparent=request.headers.get("traceparent"), key=request.headers.get("idempotency-key")
+    )
+    return accepted(workspace.id, answer)
 
 
 @get(W + "/models")

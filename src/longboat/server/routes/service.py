@@ -5,6 +5,7 @@ from litestar import Response, get, post
 import longboat
 from longboat.errors import ServerBusy
 from longboat.server.routes.request import HttpRequest, app_of, read_body, takes
+from longboat.wire.listings import NodePage
 from longboat.wire.models import PROTOCOL, Health, Version, WebDoor
 from longboat.wire.requests import Control
 
@@ -27,6 +28,12 @@ async def metrics(request: HttpRequest) -> Response[bytes]:
     from longboat.server.metrics import CONTENT_TYPE, render
 
     return Response(render(app_of(request).gauges()), media_type=CONTENT_TYPE)
+
+
+@get("/v1/nodes")
+async def list_nodes(request: HttpRequest) -> NodePage:
+    """The servers that share this server's database. Empty if there is only this one."""
+    return NodePage(items=await app_of(request).ownership.nodes())
 
 
 @post("/v1/control", status_code=202, opt=takes(Control))
@@ -70,4 +77,4 @@ def own_page(to: str) -> str:
     return to if plain else "/"
 
 
-HANDLERS = [health, version, metrics, control, open_web, openapi, docs]
+HANDLERS = [health, version, metrics, list_nodes, control, open_web, openapi, docs]

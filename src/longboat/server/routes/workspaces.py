@@ -12,6 +12,7 @@ from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery
 from litestar.types import ASGIApp, Receive, Scope, Send
 
+from longboat.errors import BadInput
 from longboat.runtime.workspace.client_environment import check_environ
 from longboat.server.routes.request import (
     ClientId,
@@ -90,7 +91,10 @@ async def join_workspace(request: HttpRequest) -> Response[Workspace]:
         check_own_id(wanted.client_id, field="client_id")
     if wanted.env is not None:
         check_environ(wanted.env)
-    workspace, created = await app_of(request).join(wanted.path, wanted.client_id, wanted.env)
+    app = app_of(request)
+    if wanted.node not in (None, app.settings.node):
+        raise BadInput(f"There is no node {wanted.node!r} here. `longboat nodes` lists them.", code="unknown_node")
+    workspace, created = await app.join(wanted.path, wanted.client_id, wanted.env)
     return Response(await workspace.describe(), status_code=201 if created else 200)
 
 

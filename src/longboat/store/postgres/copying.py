@@ -58,7 +58,7 @@ def _table(name: str, key: str, columns: str, *, read: dict[str, str] | None = N
 
 ROWID = {"place": "rowid"}
 TABLES = (
-    _table("workspaces", "place", "place workspace_id path created_at", read=ROWID),
+    _table("workspaces", "place", "place workspace_id home path created_at", read={**ROWID, "home": "home()"}),
     _table(
         "sessions",
         "place",
@@ -122,9 +122,11 @@ TABLES = (
 )
 
 
-async def copy_sqlite(data_dir: Path, dsn: str, progress: Progress = lambda *_: None) -> Copied:
-    """Copy the store of a data directory, which no server may be using, into an empty database."""
+async def copy_sqlite(data_dir: Path, dsn: str, progress: Progress = lambda *_: None, *, home: str = "") -> Copied:
+    """Copy the store of a data directory, which no server may be using, into an empty database. `home`: the node that
+    has its workspaces."""
     with hold_data_dir(data_dir), closing(_open(data_dir / STORE_NAME)) as source:
+        source.create_function("home", 0, lambda: home, deterministic=True)
         try:
             return await _copy(source, data_dir / STORE_NAME, dsn, progress)
         except FAILURES as error:
@@ -218,7 +220,7 @@ async def _set_counters(connection: Any, source: sqlite3.Connection) -> None:
     seqs = used.get("runs", 0)
     await connection.execute("SELECT setval('run_seqs', $1)", seqs - seqs % SEQS + SEQS + 1)
     (epoch,) = source.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
-    await connection.execute("UPDATE meta SET value = $1 WHERE key = 'epoch'", epoch)
+    await connection.execute("SELECT setval('epochs', $1)", max(epoch, 1))
 
 
 async def _compare(connection: Any, source: sqlite3.Connection, table: _Table, steps: _Steps) -> None:

@@ -2,7 +2,7 @@
 
 -- name: epoch_raise
 -- Begin a new start of the server: cursors of former starts are told apart by it.
-UPDATE meta SET value = value + 1 WHERE key = 'epoch' RETURNING value;
+SELECT nextval('epochs');
 
 -- name: seqs_reserve
 -- The first of the next thousand seqs.
@@ -14,25 +14,26 @@ SELECT workspace_id, max(last) AS last FROM events GROUP BY workspace_id;
 
 -- name: workspace_insert
 -- Issue a workspace id for a path, for ever.
-INSERT INTO workspaces (workspace_id, path, created_at) VALUES (:workspace_id, :path, :created_at);
+INSERT INTO workspaces (workspace_id, home, path, created_at) VALUES (:workspace_id, :home, :path, :created_at);
 
 -- name: workspace_by_id
 -- One workspace.
 SELECT * FROM workspaces WHERE workspace_id = :workspace_id;
 
 -- name: workspace_by_path
--- The workspace of a resolved path.
-SELECT * FROM workspaces WHERE path = :path;
+-- The workspace of a resolved path; of that home, if one is named.
+SELECT * FROM workspaces WHERE path = :path AND (:home::text IS NULL OR home = :home) ORDER BY place LIMIT 1;
 
 -- name: workspaces_all
 -- Every workspace ever opened here.
 SELECT * FROM workspaces ORDER BY place;
 
 -- name: workspaces_activity
--- When each workspace was last worked in, and how much waits for somebody there.
+-- When each workspace was last worked in, how much waits for somebody there, and whether a run is active.
 SELECT workspace_id, (SELECT max(updated_at) FROM sessions WHERE sessions.workspace_id = workspaces.workspace_id) AS used_at,
     (SELECT count(*) FROM permissions WHERE permissions.workspace_id = workspaces.workspace_id AND state = 'pending')
-    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting
+    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting,
+    EXISTS (SELECT 1 FROM runs WHERE runs.workspace_id = workspaces.workspace_id AND state = 'active') AS busy
 FROM workspaces;
 
 -- name: workspaces_unfinished

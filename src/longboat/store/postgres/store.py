@@ -6,23 +6,27 @@ The writer takes all waiting units and commits them together: one transaction, o
 savepoints; if one fails, it begins again with a savepoint for each. Deltas alone are committed without waiting for the
 disk (`synchronous_commit = off`); the next durable commit brings them there.
 
-One server at a time: the writer holds a lock in the database. If its connection breaks, it comes back by itself. A
-commit whose answer was lost is looked up (`meta.commit`): a unit is never answered before its fate is known.
+If the writer's connection breaks, it comes back by itself. A commit whose answer was lost is looked up (`writers`): a
+unit is never answered before its fate is known.
+
+A server has the database to itself, and a lock says so; or it is a node, one of several. A node writes only to the
+workspaces that it holds: every transaction first locks their leases, and fails if one has another epoch by now.
 """
 
 import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import asyncpg
 
 from longboat.backoff import Backoff
-from longboat.errors import DataDirError, StoreLost, StoreUnavailable
+from longboat.errors import DataDirError, OwnerLost, StoreLost, StoreUnavailable
 from longboat.store.postgres.connection import (
     COMMAND_S,
     CONNECT_S,
@@ -65,16 +69,31 @@ _BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backe
 _END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2"
 
 
+LEASE_LOST = "LB001"
+"""What `check_leases` of the schema raises."""
+UNFENCED = ""
+"""The workspace of units that belong to none."""
+
+
+@dataclass(slots=True)
+class Hold:
+    """The right to write to a workspace, and the number of its newest event."""
+
+    epoch: int
+    number: int = 0
+
+
 class _UnitFailed(Exception):
     """A unit failed by itself: the others of its batch have to be done again without it."""
 
 
 @asynccontextmanager
-async def open_postgres(dsn: str) -> AsyncIterator["PostgresStore"]:
-    """Connect, migrate and begin a new epoch; closing waits for what was submitted."""
+async def open_postgres(dsn: str, *, node: str = "") -> AsyncIterator["PostgresStore"]:
+    """Connect, migrate and begin a new epoch; closing waits for what was submitted. `node`: the name of one of several
+    servers; without a name, the server has the database to itself."""
     async with Tasks() as tasks:
         try:
-            store = PostgresStore(dsn, tasks)
+            store = PostgresStore(dsn, tasks, node=node)
             await store.open()
         except (*FAILURES, ValueError) as error:
             why = str(error) or type(error).__name__
@@ -100,13 +119,15 @@ def describe_dsn(dsn: str) -> str:
 class PostgresStore:
     """See `longboat.store.protocol.Store`."""
 
-    def __init__(self, dsn: str, tasks: Tasks) -> None:
+    def __init__(self, dsn: str, tasks: Tasks, *, node: str = "") -> None:
         self.epoch = 0
         self._dsn = dsn
         self._tasks = tasks
+        self._node = node
+        self._holds: dict[str, Hold] = {}
+        self._tell_lost: Callable[[str], None] = lambda _: None
         self._statements = load_statements()
         self._publisher = Publisher()
-        self._numbers: dict[str, int] = {}
         self._schema = 0
         self._seqs: deque[range] = deque()
         self._next_seq = 0
@@ -133,7 +154,9 @@ class PostgresStore:
             await self._lock(self._connection)
             self._schema = await migrate(self._connection)
             self.epoch = await self._connection.fetchval(self._statements["epoch_raise"].sql)
-            self._numbers = await self._read_numbers()
+            if not self._node:
+                self._holds = await self._read_holds()
+            await self._connection.execute("INSERT INTO writers VALUES ($1, 0) ON CONFLICT DO NOTHING", self._node)
             self._commits = await self._read_commits()
             await self._take_seqs()
             self._pool = await asyncpg.create_pool(
@@ -250,17 +273,36 @@ class PostgresStore:
     async def _take_seqs(self) -> None:
         source = self._connection if self._pool is None else self._pool
         first: int = await source.fetchval(self._statements["seqs_reserve"].sql)
+        if first < self._next_seq:
+            return  # taken before `hold` took newer ones
         if not self._seqs:
             self._next_seq = first
         self._seqs.append(range(first, first + SEQS))
 
-    async def _read_numbers(self) -> dict[str, int]:
+    async def _read_holds(self) -> dict[str, Hold]:
         rows = await self._connection.fetch(self._statements["last_numbers"].sql)
-        return {row["workspace_id"]: row["last"] for row in rows}
+        return {row["workspace_id"]: Hold(self.epoch, row["last"]) for row in rows}
 
-    async def _read_commits(self) -> int:
-        value: int = await self._connection.fetchval("SELECT value FROM meta WHERE key = 'commit'")
-        return value
+    # For a node
+
+    def hold(self, workspace_id: str, *, epoch: int, number: int, first_seq: int) -> None:
+        """From now on, this node may write to this workspace. The seqs begin anew: those that the node had are older
+        than those that the former owner has handed out."""
+        self._holds[workspace_id] = Hold(epoch, number)
+        self._seqs = deque([range(first_seq, first_seq + SEQS)])
+        self._next_seq = first_seq
+
+    def let_go(self, workspace_id: str) -> None:
+        """From now on, units of this workspace are refused."""
+        self._holds.pop(workspace_id, None)
+
+    def when_lost(self, told: Callable[[str], None]) -> None:
+        """Call this with each workspace that turns out to have another owner."""
+        self._tell_lost = told
+
+    def borrow(self) -> AbstractAsyncContextManager[Any]:
+        """A connection of the readers, for a moment."""
+        return self._borrow()
 
     # The writer
 
@@ -279,46 +321,70 @@ class PostgresStore:
         """A connection that broke while nobody used it costs nothing: the batch is done on a new one."""
         if self._lost is not None:
             return _refuse(batch, self._lost)
-        numbers, is_new = dict(self._numbers), self._connection is None
+        is_new = self._connection is None
         try:
             if self._connection is None:
                 await self._reconnect()
             await self._transact(batch)
         except Exception as error:
-            self._numbers = numbers
             self._drop_connection(error)
             if is_lost(error) and not isinstance(error, TimeoutError) and not is_new and not self._closing:
                 return await self._commit(batch)
             _refuse(batch, self._lost or _unavailable(error))
 
     async def _transact(self, batch: Sequence[PendingUnit]) -> None:
-        numbers = dict(self._numbers)
+        """Numbers are taken back if nothing comes of them, whatever the reason."""
+        owned = self._refuse_foreign(batch)
+        if not owned:
+            return
+        holds = {pending.unit.workspace_id: self._hold_of(pending.unit.workspace_id) for pending in owned}
+        numbers = {workspace_id: hold.number for workspace_id, hold in holds.items()}
+        committed = False
         try:
-            await self._begin(batch)
-            await self._apply_together(batch)
+            await self._apply_all(owned, holds, numbers)
+            committed = await self._end(owned)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate != LEASE_LOST:
+                raise
+            await self._connection.execute("ROLLBACK")
+            await self._drop_lost_leases(holds)
+        finally:
+            if not committed:
+                _take_back(holds, numbers)
+        if not committed and any(pending.error is None for pending in owned):
+            await self._transact(owned)
+
+    async def _apply_all(
+        self, batch: Sequence[PendingUnit], holds: Mapping[str, Hold], numbers: Mapping[str, int]
+    ) -> None:
+        try:
+            await self._begin(batch, holds)
+            await self._apply_together(batch, holds)
         except _UnitFailed as failed:
-            self._numbers = numbers
+            _take_back(holds, numbers)
             await self._connection.execute("ROLLBACK")
             if len(batch) == 1:
                 batch[0].fail(translate_error(_cause(failed)))
                 return
-            await self._begin(batch)
+            await self._begin(batch, holds)
             for pending in batch:
-                await self._apply_apart(pending)
-        await self._end(batch, numbers)
+                await self._apply_apart(pending, holds)
 
-    async def _begin(self, batch: Sequence[PendingUnit]) -> None:
+    async def _begin(self, batch: Sequence[PendingUnit], holds: Mapping[str, Hold]) -> None:
         for pending in batch:
             pending.published.clear()
             pending.error = None
         durable = any(pending.unit.durable for pending in batch)
         mode = "" if durable else "SET LOCAL synchronous_commit = off;"
-        await self._connection.execute(
-            f"BEGIN; {mode} UPDATE meta SET value = {self._commits + 1} WHERE key = 'commit'"
-        )
+        count = f"UPDATE writers SET commits = {self._commits + 1} WHERE node = {_literal(self._node)}"
+        fence = f"SELECT check_leases({_leases(holds)});" if self._node else ""
+        await self._connection.execute(f"BEGIN; {mode} {fence} {count}")
 
-    async def _end(self, batch: Sequence[PendingUnit], numbers: dict[str, int]) -> None:
-        """If the answer to the commit is lost, look whether it was done; until that is known, nothing is answered."""
+    async def _end(self, batch: Sequence[PendingUnit]) -> bool:
+        """Whether it is committed. If the answer to the commit is lost, look whether it was done; until that is known,
+        nothing is answered."""
+        if len(batch) == 1 and batch[0].error is not None:
+            return False  # rolled back
         try:
             await self._connection.execute("COMMIT")
         except Exception as error:
@@ -326,49 +392,80 @@ class PostgresStore:
                 raise
             self._drop_connection(error)
             if not await self._was_committed():
-                self._numbers = numbers
                 _refuse(batch, self._lost or _unavailable(error))
-                return
+                return False
         self._commits += 1
+        return True
 
-    async def _apply_together(self, batch: Sequence[PendingUnit]) -> None:
-        appended: list[tuple[str, Entry, PendingUnit]] = []
+    # What a node may write
+
+    def _hold_of(self, workspace_id: str) -> Hold:
+        if workspace_id not in self._holds and (workspace_id == UNFENCED or not self._node):
+            self._holds[workspace_id] = Hold(self.epoch)
+        return self._holds[workspace_id]
+
+    def _refuse_foreign(self, batch: Sequence[PendingUnit]) -> Sequence[PendingUnit]:
+        """The units that this server may write; the others fail."""
+        if not self._node:
+            return batch
         for pending in batch:
+            if pending.unit.workspace_id != UNFENCED and pending.unit.workspace_id not in self._holds:
+                pending.fail(OwnerLost())
+        return [pending for pending in batch if not isinstance(pending.error, OwnerLost)]
+
+    async def _drop_lost_leases(self, holds: Mapping[str, Hold]) -> None:
+        rows = await self._connection.fetch(
+            "SELECT workspace_id, epoch FROM leases WHERE workspace_id = ANY($1)", list(holds)
+        )
+        now = {row["workspace_id"]: row["epoch"] for row in rows}
+        for workspace_id, hold in holds.items():
+            if workspace_id != UNFENCED and now.get(workspace_id) != hold.epoch:
+                if self._holds.get(workspace_id) is hold:
+                    self.let_go(workspace_id)
+                self._tell_lost(workspace_id)
+
+    # One batch
+
+    async def _apply_together(self, batch: Sequence[PendingUnit], holds: Mapping[str, Hold]) -> None:
+        appended: list[tuple[Hold, Entry, PendingUnit]] = []
+        for pending in batch:
+            hold = holds[pending.unit.workspace_id]
             try:
-                appended += [(pending.unit.workspace_id, entry, pending) for entry in await self._apply(pending.unit)]
+                appended += [(hold, entry, pending) for entry in await self._apply(pending.unit, hold)]
             except Exception as error:
                 if is_lost(error):
                     raise
                 raise _UnitFailed from error
         await self._append(appended)
 
-    async def _apply_apart(self, pending: PendingUnit) -> None:
+    async def _apply_apart(self, pending: PendingUnit, holds: Mapping[str, Hold]) -> None:
         """In a savepoint: its failure leaves the others of the batch alone."""
-        number = self._numbers.get(pending.unit.workspace_id, 0)
+        hold = holds[pending.unit.workspace_id]
+        number = hold.number
         await self._connection.execute("SAVEPOINT unit")
         try:
-            entries = await self._apply(pending.unit)
-            await self._append([(pending.unit.workspace_id, entry, pending) for entry in entries])
+            entries = await self._apply(pending.unit, hold)
+            await self._append([(hold, entry, pending) for entry in entries])
         except Exception as error:
             if is_lost(error):
                 raise
-            self._numbers[pending.unit.workspace_id] = number
+            hold.number = number
             pending.fail(translate_error(_cause(error)))
             await self._connection.execute("ROLLBACK TO SAVEPOINT unit")
         await self._connection.execute("RELEASE SAVEPOINT unit")
 
-    async def _apply(self, unit: Unit) -> list[Entry]:
+    async def _apply(self, unit: Unit, hold: Hold) -> list[Entry]:
         """The writes of a unit; its entries, as far as they are to be appended."""
-        number = self._numbers.get(unit.workspace_id, 0)
         # Before anything is numbered: an entry that is left out has no number.
         entries = [
-            entry for entry in unit.entries if entry.only_with is None or await self._change(entry.only_with, number)
+            entry
+            for entry in unit.entries
+            if entry.only_with is None or await self._change(entry.only_with, hold.number)
         ]
-        newest = number + sum(len(entry.bodies) for entry in entries)
+        newest = hold.number + sum(len(entry.bodies) for entry in entries)
         for write in unit.writes:
             await self._change(write, newest)
-        if entries:
-            self._numbers[unit.workspace_id] = newest
+        hold.number = newest
         return entries
 
     async def _change(self, write: Write, newest: int) -> int:
@@ -381,22 +478,24 @@ class PostgresStore:
             raise WriteMissed(f"{write.query} changed {changed} rows instead of {write.rows}")
         return changed
 
-    async def _append(self, appended: Sequence[tuple[str, Entry, PendingUnit]]) -> None:
+    async def _append(self, appended: Sequence[tuple[Hold, Entry, PendingUnit]]) -> None:
         """Entries of one or many units: one statement."""
         if not appended:
             return
         last: dict[str, int] = {}
-        for workspace_id, entry, _ in appended:
-            last[workspace_id] = last.get(workspace_id, self._numbers[workspace_id]) - len(entry.bodies)
+        for hold, entry, pending in appended:
+            workspace_id = pending.unit.workspace_id
+            last[workspace_id] = last.get(workspace_id, hold.number) - len(entry.bodies)
         rows: list[tuple[Any, ...]] = []
         now_s = int(time.time())
-        for workspace_id, entry, pending in appended:
-            published = number_frames(workspace_id, self.epoch, entry, last[workspace_id] + 1)
+        for hold, entry, pending in appended:
+            workspace_id = pending.unit.workspace_id
+            published = number_frames(workspace_id, hold.epoch, entry, last[workspace_id] + 1)
             last[workspace_id] = published.last
             pending.published.append(published)
             rows.append(
                 (
-                    *(workspace_id, published.first, published.last, self.epoch, entry.session_id),
+                    *(workspace_id, published.first, published.last, hold.epoch, entry.session_id),
                     *(entry.parent_session_id, entry.message_id, entry.run_seq, now_s, published.data),
                 )
             )
@@ -450,8 +549,23 @@ class PostgresStore:
             connection.terminate()
             raise
         self._connection = connection
-        if await self._read_commits() < self._commits:
-            raise self._lose("it lost what was written last, as after a crash")
+        if (commits := await self._read_commits()) < self._commits:
+            if not self._node:
+                raise self._lose("it lost what was written last, as after a crash")
+            self._commits = commits
+            self._lose_leases()
+
+    async def _read_commits(self) -> int:
+        commits: int = await self._connection.fetchval("SELECT commits FROM writers WHERE node = $1", self._node)
+        return commits
+
+    def _lose_leases(self) -> None:
+        """The database lost what was written last, as after a crash. With new epochs, clients notice what they have
+        seen too much."""
+        logger.error("the database lost what was written last: every workspace is opened again")
+        for workspace_id in [each for each in self._holds if each != UNFENCED]:
+            self.let_go(workspace_id)
+            self._tell_lost(workspace_id)
 
     def _lose(self, why: str) -> StoreLost:
         """From now on everything is refused."""
@@ -461,19 +575,37 @@ class PostgresStore:
         return self._lost
 
     async def _lock(self, connection: Any) -> None:
-        """One server at a time. Our own broken connection may hold the lock until the database notices."""
+        """One server, or only nodes. Our own broken connection may hold the lock until the database notices."""
         deadline = asyncio.get_running_loop().time() + LOCK_S
-        while not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SERVER_LOCK):
+        how = "pg_try_advisory_lock_shared" if self._node else "pg_try_advisory_lock"
+        while not await connection.fetchval(f"SELECT {how}($1)", SERVER_LOCK):
             if self._backend is not None:
                 await connection.execute(_END_BACKEND, *self._backend)
             if asyncio.get_running_loop().time() >= deadline:
                 raise DataDirError(
                     f"Another Longboat server uses the store {describe_dsn(self._dsn)}. Stop it first, or name "
-                    "another database with --store.",
+                    "another database with --store. Servers that share a database need LONGBOAT_CLUSTER_SECRET, each "
+                    "of them.",
                     code="store_in_use",
                 )
             await asyncio.sleep(0.1)
         self._backend = tuple(await connection.fetchrow(_BACKEND))
+
+
+def _take_back(holds: Mapping[str, Hold], numbers: Mapping[str, int]) -> None:
+    for workspace_id, hold in holds.items():
+        hold.number = numbers[workspace_id]
+
+
+def _leases(holds: Mapping[str, Hold]) -> str:
+    fenced = {workspace_id: hold.epoch for workspace_id, hold in holds.items() if workspace_id != UNFENCED}
+    names = ",".join(map(_literal, fenced))
+    return f"ARRAY[{names}]::text[], ARRAY[{','.join(map(str, fenced.values()))}]::bigint[]"
+
+
+def _literal(text: str) -> str:
+    """For statements that are sent together with others, and so without parameters."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _refuse(batch: Sequence[PendingUnit], error: StoreUnavailable) -> None:

@@ -21,6 +21,7 @@ from longboat.store.reading.transcripts import (
     newest_turn,
     open_messages,
     read_export,
+    read_history,
     read_messages,
     read_messages_before,
     read_transcripts,
@@ -37,6 +38,7 @@ from longboat.store.records import (
     RevertRecord,
     RunRecord,
     RunWithoutEnd,
+    SessionHistory,
     SessionRecord,
     Transcript,
     TurnRecord,
@@ -106,8 +108,8 @@ class QueriedReads:
         rows = await self._read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
         return workspace_from_row(rows[0]) if rows else None
 
-    async def workspace_at(self, path: str) -> WorkspaceRecord | None:
-        rows = await self._read(lambda reader: reader.fetch("workspace_by_path", path=path))
+    async def workspace_at(self, path: str, home: str | None = None) -> WorkspaceRecord | None:
+        rows = await self._read(lambda reader: reader.fetch("workspace_by_path", path=path, home=home))
         return workspace_from_row(rows[0]) if rows else None
 
     async def workspaces(self) -> list[WorkspaceRecord]:
@@ -181,9 +183,8 @@ class QueriedReads:
     async def session_timeline(self, workspace_id: str, session_id: str) -> SessionTimeline:
         return await self._read(lambda reader: read_session_timeline(reader, workspace_id, session_id))
 
-    async def surroundings(self, session_id: str) -> dict[str, str]:
-        rows = await self._read(lambda reader: reader.fetch("surroundings_of", session_id=session_id))
-        return {row["run_id"]: row["text"] for row in rows}
+    async def history(self, session_id: str, *, after: int) -> SessionHistory:
+        return await self._read(lambda reader: read_history(reader, session_id, after=after))
 
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]:
         rows = await self._read(lambda reader: reader.fetch("todos_of", session_id=session_id))

@@ -12,13 +12,14 @@ from longboat.core.stream import extend
 from longboat.errors import NotFound, SessionDamaged, SessionNotFound
 from longboat.store.protocol import Row
 from longboat.store.queries import Reader
-from longboat.store.records import ExportRecord, Transcript, TurnRecord
+from longboat.store.records import ExportRecord, SessionHistory, Transcript, TurnRecord
 from longboat.store.rows import (
     change_from_row,
     decode_readable,
     deltas_from_row,
     listed_session,
     message_from_row,
+    revert_from_row,
     run_from_row,
     session_from_row,
     todo_items,
@@ -72,6 +73,16 @@ async def _message(reader: Reader, row: Row) -> Message:
         return message_from_row(row)
     batches = await reader.fetch("message_deltas", message_id=row["message_id"], whole_at=row["whole_at"])
     return extend(message_from_row(row), [delta for batch in batches for delta in deltas_from_row(batch)])
+
+
+async def read_history(reader: Reader, session_id: str, *, after: int) -> SessionHistory:
+    told = await reader.fetch("surroundings_of", session_id=session_id)
+    return SessionHistory(
+        messages=await read_messages(reader, session_id, after=after),
+        surroundings={row["run_id"]: row["text"] for row in told},
+        reverts=[revert_from_row(row) for row in await reader.fetch("reverts_of", session_id=session_id)],
+        has_unsettled_changes=bool(await reader.fetch("changes_unsettled", session_id=session_id)),
+    )
 
 
 # Turns

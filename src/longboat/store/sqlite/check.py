@@ -110,7 +110,7 @@ def _check(file: Path, look: Look, limit_s: float, give_up: threading.Event | No
     with closing(connection):
         problems: list[Problem] = []
         try:
-            with _bounded(connection, limit_s, give_up or threading.Event()):
+            with _limit_time(connection, limit_s, give_up or threading.Event()):
                 problems += look(connection)
         except sqlite3.OperationalError:  # interrupted: the checks pass on no other error
             found = tuple(problems)
@@ -185,8 +185,8 @@ def _references(connection: sqlite3.Connection) -> Iterator[Problem]:
 
 
 @contextmanager
-def _bounded(connection: sqlite3.Connection, limit_s: float, give_up: threading.Event) -> Iterator[None]:
-    """Interrupts what the connection does when the time is over. A progress handler would not do: SQLite calls none
+def _limit_time(connection: sqlite3.Connection, limit_s: float, give_up: threading.Event) -> Iterator[None]:
+    """Interrupt what the connection does when the time is over. A progress handler would not do: SQLite calls none
     while it checks a table."""
     done = threading.Event()
     end = time.monotonic() + limit_s

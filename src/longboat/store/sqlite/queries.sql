@@ -17,22 +17,23 @@ SELECT workspace_id, max(last) AS last FROM events GROUP BY workspace_id;
 INSERT INTO workspaces (workspace_id, path, created_at) VALUES (:workspace_id, :path, :created_at);
 
 -- name: workspace_by_id
--- One workspace.
-SELECT * FROM workspaces WHERE workspace_id = :workspace_id;
+-- One workspace. Its home is here.
+SELECT *, '' AS home FROM workspaces WHERE workspace_id = :workspace_id;
 
 -- name: workspace_by_path
 -- The workspace of a resolved path.
-SELECT * FROM workspaces WHERE path = :path;
+SELECT *, '' AS home FROM workspaces WHERE path = :path;
 
 -- name: workspaces_all
 -- Every workspace ever opened here.
-SELECT * FROM workspaces ORDER BY rowid;
+SELECT *, '' AS home FROM workspaces ORDER BY rowid;
 
 -- name: workspaces_activity
--- When each workspace was last worked in, and how much waits for somebody there.
+-- When each workspace was last worked in, how much waits for somebody there, and whether a run is active.
 SELECT workspace_id, (SELECT max(updated_at) FROM sessions WHERE sessions.workspace_id = workspaces.workspace_id) AS used_at,
     (SELECT count(*) FROM permissions WHERE permissions.workspace_id = workspaces.workspace_id AND state = 'pending')
-    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting
+    + (SELECT count(*) FROM questions WHERE questions.workspace_id = workspaces.workspace_id AND state = 'pending') AS waiting,
+    EXISTS (SELECT 1 FROM runs WHERE runs.workspace_id = workspaces.workspace_id AND state = 'active') AS busy
 FROM workspaces;
 
 -- name: workspaces_unfinished

@@ -81,6 +81,8 @@ def printable(name: str) -> str:
 
 def missing(target: Target) -> ToolError:
     """What to say of a path that is not there: the nearest names, if looking at them gives nothing away."""
+    if target.shown == ".":
+        return ToolError("The workspace's directory no longer exists.")
     message = f"{target.shown} does not exist."
     if target.inside and (near := _nearest(target)):
         return ToolError(f"{message} Did you mean {' or '.join(near)}?")
@@ -91,11 +93,15 @@ def _nearest(target: Target) -> list[str]:
     there, name = target.path.parent, target.path.name
     while not there.is_dir() and there != there.parent:
         there, name = there.parent, there.name
+    above = Path(target.shown).parents
+    levels = len(target.path.relative_to(there).parts)
+    if levels > len(above):
+        return []  # the workspace itself is gone, and `there` is outside of it
     try:
         names = [entry.name for entry in islice(os.scandir(there), LOOK_AT)]
     except OSError:
         return []
-    prefix = Path(target.shown).parents[len(target.path.relative_to(there).parts) - 1]
+    prefix = above[levels - 1]
     lower = {each.lower(): each for each in sorted(names)}
     close = difflib.get_close_matches(name.lower(), list(lower), n=3, cutoff=0.6)
     return [printable(str(prefix / lower[each])) for each in close]

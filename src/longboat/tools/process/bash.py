@@ -161,10 +161,12 @@ class BashTool:
             live.close()
             if not kept:
                 await self._jobs.end(job)
-        said += hint(bool(job.exit_code))
+        said += hint(bool(job.exit_code) and not job.ended_by_deadline)
         output = job.read(session_id).rstrip("\n")
         failed = bool(job.exit_code) or job.state is JobState.TIMED_OUT
         content = f"{output}\n[{said}]" if output else f"[no output; {said}]"
+        if job.ended_by_deadline:
+            return ToolResult(content=content, is_error=True)
         return ToolResult(content=content, is_error=failed, command_failed=failed)
 
     async def _follow(self, job: Job, asked: Input) -> tuple[bool, str]:

@@ -25,6 +25,8 @@ _LOOK_EVERY_S = 0.5
 GRACE_S = 0.2
 """How long after the shell's exit its last children may still be about to end."""
 
+NOT_CONFIRMED = "this server could not confirm that it still owns the workspace"
+"""Why a deadline passes."""
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
@@ -33,7 +35,7 @@ class JobState(StrEnum):
     FINISHED = "finished"
     """It ended on its own."""
     KILLED = "killed"
-    """Someone ended it, or its workspace closed."""
+    """Someone ended it, its workspace closed, or the server did not confirm in time that it owns the workspace."""
     TIMED_OUT = "timed_out"
     """Its own time limit ended it."""
 
@@ -78,6 +80,8 @@ class Job:
         self.show: Callable[[str], None] | None = None
         """Where output goes while someone is watching."""
         self.killed_by: str | None = None
+        self.ended_by_deadline = False
+        """Its guard ended it because no one had extended the supervisor's deadline."""
         self._mark = mark
         self._on_lost = on_lost
         self._fate = JobState.FINISHED
@@ -112,6 +116,8 @@ class Job:
             try:
                 process = self._kept = await self._start_kept(launch, supervisor)
             except NoSupervisor:
+                if supervisor.must_guard:
+                    raise OSError("no process could be started to guard it") from None
                 process = await self._start_alone(launch)
         except BaseException:
             self._pipe.close()
@@ -155,12 +161,14 @@ class Job:
         while self._is_left() and time.monotonic() < deadline:
             await _within(self._given_up, GRACE_S / 10)
         self.exit_code, self._seconds = code, self.seconds
+        self._note_deadline()
         self._exited.set()
         while self._is_left():
             await _within(self._given_up, _LOOK_EVERY_S)
         self._pipe.close()
         self._write(self._plain.flush())
         self.buffer.close()
+        self._note_deadline()
         self.state = self._fate
         try:
             on_end(self)
@@ -170,7 +178,8 @@ class Job:
 
     async def end(self, fate: JobState = JobState.KILLED, *, by: str | None = None) -> None:
         """TERM, then KILL, for everything that belongs to it. The first caller is recorded as the one who ended it."""
-        if self.state is JobState.RUNNING:
+        self._note_deadline()
+        if self.state is JobState.RUNNING and not self.ended_by_deadline:
             self.killed_by = self.killed_by if self.is_ending else by
             self._fate = fate
         kept = self._kept if self._kept is not None and not self._kept.is_gone else None
@@ -180,6 +189,12 @@ class Job:
         self._pipe.drain()
         self._pipe.close()
         self._given_up.set()
+
+    def _note_deadline(self) -> None:
+        """Unless it has ended: then the deadline has only ended a daemon that it left."""
+        is_late = self._kept is not None and self._kept.ended_by_deadline
+        if is_late and self.state is JobState.RUNNING and not self.is_ending:
+            self._fate, self.ended_by_deadline = JobState.KILLED, True
 
     async def end_lost(self) -> None:
         """End everything that the command started, now that its guard cannot."""
@@ -229,6 +244,8 @@ class Job:
 def ending(job: Job) -> str:
     """How a command whose shell has exited went, in words."""
     code = job.exit_code or 0
+    if job.ended_by_deadline:
+        return f"ended after {job.seconds:.1f} s because {NOT_CONFIRMED}"
     if job.state is JobState.TIMED_OUT:
         return f"killed by its time limit after {job.seconds:.1f} s"
     if code < 0:

@@ -16,10 +16,11 @@ from pathlib import Path
 from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
-from longboat.tools.process.job import Job, JobState, Launch, Process
+from longboat.tools.process.deadline import clock
+from longboat.tools.process.job import NOT_CONFIRMED, Job, JobState, Launch, Process
 from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.output_files import MEGABYTE, OutputFile, OutputFiles
-from longboat.tools.process.supervisor_client import Supervisor
+from longboat.tools.process.supervisor_client import DeadlinePassed, Supervisor
 
 LIMIT = 20
 """Jobs that run at a time, and ended ones that can still be read."""
@@ -61,6 +62,19 @@ class Jobs:
     async def sweep(self) -> None:
         """End what an earlier server left running in this workspace. Call it before the first command."""
         await process_tree.end(None, f"{self.token}/")
+
+    def allow_for(self, seconds: float, *, since: float | None = None) -> None:
+        """End every command, running or started later, once `seconds` have passed since `since`, unless this is called
+        again: the newest call counts, and 0 ends them now. Without a call, commands have no such deadline.
+
+        The guards do it, even if this process is stopped or hangs by then. `since` is an instant of `deadline.clock`,
+        by default now. Who owns the workspace by a lease passes the instant before it asked for the lease's renewal:
+        a process that was stopped between the answer and this call would otherwise grant itself time that is over.
+
+        Where there are no guards (not on Linux), commands that run are not ended by this, only new ones are refused.
+        On Linux, a command that cannot have a guard is refused while there is a deadline.
+        """
+        self._supervisor.allow_until((clock() if since is None else since) + seconds)
 
     async def start(self, launch: Launch, *, show: Show | None = None) -> Job:
         """Start a command; `show` gets its output as it arrives. The caller must wait for its end, end it, or leave it
@@ -135,6 +149,8 @@ class Jobs:
             process = await job.start(launch, self._supervisor)
         except (OSError, ValueError) as error:
             raise ToolError(f"The command could not be started: {error}.") from None
+        except DeadlinePassed:
+            raise ToolError(f"The command was ended because {NOT_CONFIRMED}.") from None
         self._all[job_id] = job
         self._tasks.spawn(self._see_through(job, process, launch.timeout_s), name=job_id)
         if self._closing:

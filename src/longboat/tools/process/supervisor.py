@@ -1,9 +1,10 @@
 """A separate program that starts the commands of one workspace and ends everything they started (Linux).
 
-`python -I -S supervisor.py` reads commands from the socket on its standard input. Each gets a guard, a fork of this
-program, which is the subreaper of everything below it: a process that leaves the command's process group, session and
-environment still ends up as the guard's child. The guard reports the command's exit and ends when no process is left.
-When the other end of its socket is closed, which `kill -9` of the server does too, it kills all of them.
+`python -I -S supervisor.py [TIMER]` reads commands from the socket on its standard input. Each gets a guard, a fork of
+this program, which is the subreaper of everything below it: a process that leaves the command's process group, session
+and environment still ends up as the guard's child. The guard reports the command's exit and ends when no process is
+left. It kills all of them when the other end of its socket is closed, which `kill -9` of the server does too; and when
+TIMER, a descriptor that the server sets (`deadline.py`), has run out, because a stopped server closes nothing.
 
 What holds if one of these processes is killed:
 
@@ -12,6 +13,7 @@ What holds if one of these processes is killed:
 - A guard that is killed (`kill -9`): the kernel kills its command, and the orphans become the supervisor's children;
   the supervisor kills every process below it that is not a guard, and stays until none is left.
 - A supervisor or a guard that is stopped (`kill -STOP`) continues when its parent ends, and finds its socket closed.
+  The supervisor continues a stopped guard when the timer has run out.
 - Supervisor and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
   Supervisors and guards themselves have their server's mark in their environment.
 
@@ -59,16 +61,18 @@ Plan = tuple[list[str], str, dict[str, str], str, int]
 """What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""
 GO = b"g"
 """What the server says when it has heard of a command: only then does it run."""
+LATE = b"~"
+"""What a guard says when it ends its command, or does not let it run, because the timer has run out."""
 PLACE_BITS = 31
 SOFT_LIMITS, HARD_LIMITS = 1 << 61, 1 << 2 * PLACE_BITS
 _libc = ctypes.CDLL(None, use_errno=True)
 _prctl = _libc.prctl
 
 
-def main() -> None:
+def main(timer: int | None = None) -> None:
     """Keep a spare guard, so that no command has to wait for its fork, until the other end closes. Then stay until all
     guards have ended: what a killed guard leaves behind is ours."""
-    _forget_inherited()
+    _forget_inherited(timer)
     _heed_no_signals()
     _go_on_without_parent()
     _adopt_orphans()
@@ -79,12 +83,19 @@ def main() -> None:
     is_over = is_closed = False
     while True:
         if taken is None and not is_over:
-            taken = _fork_guard(line, guards)
+            taken = _fork_guard(line, guards, timer)
         orphans = _end_orphans(guards)
         if is_over and not guards and not orphans:
             return
-        again = orphans or (taken is None and not is_over)
-        ready = _wait_ready([woken, taken], AGAIN_MAX_S if again else None, closing=None if is_closed else 0)
+        is_late = timer in _wait_ready([timer], 0)
+        if is_late:
+            _signal(guards, signal.SIGCONT)  # a stopped one would not see it
+        again = orphans or (taken is None and not is_over) or (is_late and len(guards) > 1)  # one is in waiting
+        ready = _wait_ready(
+            [woken, taken, None if is_late else timer],
+            AGAIN_MAX_S if again else None,
+            closing=None if is_closed else 0,
+        )
         if woken in ready:
             os.read(woken, 4096)
         if taken is not None and taken in ready:
@@ -97,10 +108,12 @@ def main() -> None:
             _signal(guards, signal.SIGCONT)  # a stopped one would not see that its line is closed too
 
 
-def _forget_inherited() -> None:
-    """Close what our parent left open besides our socket: commands would inherit it."""
+def _forget_inherited(timer: int | None) -> None:
+    """Close what our parent left open besides our socket and the timer: commands would inherit it."""
+    if timer is not None:
+        os.set_inheritable(timer, False)
     for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
+        if int(name) > 2 and int(name) != timer:
             try:
                 os.close(int(name))
             except OSError:
@@ -147,7 +160,7 @@ def _wait_ready(fds: list[int | None], timeout_s: float | None, *, closing: int 
     return {fd for fd, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)}
 
 
-def _fork_guard(line: socket.socket, guards: set[int]) -> int | None:
+def _fork_guard(line: socket.socket, guards: set[int], timer: int | None) -> int | None:
     """A guard in waiting. The descriptor tells when it has a command, and is closed if it ends. None if the system has
     no room for another process: try again later."""
     taken, take = os.pipe()
@@ -159,7 +172,7 @@ def _fork_guard(line: socket.socket, guards: set[int]) -> int | None:
         return None
     if pid == 0:
         os.close(taken)
-        _guard(line, take)
+        _guard(line, take, timer)
     os.close(take)
     guards.add(pid)
     return taken
@@ -174,7 +187,7 @@ def _end_orphans(guards: set[int]) -> bool:
     return bool(orphans)
 
 
-def _guard(line: socket.socket, take: int) -> None:
+def _guard(line: socket.socket, take: int, timer: int | None) -> None:
     """Does not return. Wait for a command and see it through."""
     try:
         _go_on_without_parent()
@@ -188,14 +201,14 @@ def _guard(line: socket.socket, take: int) -> None:
         if data and len(fds) == data[0]:  # fewer come where too many files are open; no fence must be lost by that
             plan_fd, output_fd, line_fd, *fence = fds
             with socket.socket(fileno=line_fd) as own_line:
-                _keep(own_line, plan_fd, output_fd, *fence)
+                _keep(own_line, timer, plan_fd, output_fd, *fence)
     finally:
         os._exit(0)
 
 
-def _keep(line: socket.socket, plan_fd: int, output_fd: int, fence_fd: int | None = None) -> None:
+def _keep(line: socket.socket, timer: int | None, plan_fd: int, output_fd: int, fence_fd: int | None = None) -> None:
     """Send `process id, own id`; wait for the go-ahead; send `+` when the command runs, or `!errno`, then its exit
-    code. However it ends, no process of it is left, and then we send `.`."""
+    code; `~` if the timer runs out. However it ends, no process of it is left, and then we send `.`."""
     try:
         woken = _wake_on_child()
         with open(plan_fd, "rb") as file:
@@ -207,10 +220,12 @@ def _keep(line: socket.socket, plan_fd: int, output_fd: int, fence_fd: int | Non
             line.sendall(b"!%d\n" % (error.errno or 0))
             return
         line.sendall(b"%d %d\n" % (child, os.getpid()))
-        if line.recv(1) == GO:
+        if timer in _wait_ready([line.fileno(), timer], None):
+            line.sendall(LATE + b"\n")
+        elif line.recv(1) == GO:
             with contextlib.suppress(BrokenPipeError):  # it was killed at the gate: its exit will tell
                 os.write(opened, GO)
-            _stay(child, line, woken, failed)
+            _stay(child, line, woken, failed, timer)
     finally:
         _end_all()
         with contextlib.suppress(OSError):
@@ -251,11 +266,15 @@ def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fe
         os._exit(127)
 
 
-def _stay(child: int, line: socket.socket, woken: int, failed: int) -> None:
-    """Wait until no process of the command is left, the line is closed, or the command turns out not to run."""
+def _stay(child: int, line: socket.socket, woken: int, failed: int, timer: int | None) -> None:
+    """Wait until no process of the command is left, the line is closed, the timer has run out, or the command turns out
+    not to run."""
     starting: int | None = failed
     while True:
-        ready = _wait_ready([line.fileno(), woken, starting], None)
+        ready = _wait_ready([line.fileno(), woken, starting, timer], None)
+        if timer in ready:
+            line.sendall(LATE + b"\n")
+            return
         if starting in ready:
             error = os.read(failed, 16)
             starting = None
@@ -367,4 +386,7 @@ def run_without_guard(fence: str, sieve: str, file_size: str, *argv: str) -> Non
 
 
 if __name__ == "__main__":
-    run_without_guard(*sys.argv[1:]) if sys.argv[1:] else main()
+    if len(sys.argv) > 2:
+        run_without_guard(*sys.argv[1:])
+    else:
+        main(*map(int, sys.argv[1:]))

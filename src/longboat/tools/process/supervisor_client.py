@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from longboat.tools.process import supervisor
+from longboat.tools.process.deadline import Deadline
 from longboat.tools.sandbox.landlock import Ruleset
 
 _ENDED_S = 2.0
@@ -32,6 +33,10 @@ _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.
 
 class NoSupervisor(Exception):
     """There is no supervisor: commands have to be started without one."""
+
+
+class DeadlinePassed(Exception):
+    """The command was not started, or ended at once, because the supervisor's deadline is past."""
 
 
 class SupervisedProcess:
@@ -50,6 +55,7 @@ class SupervisedProcess:
         self._gone = asyncio.Event()
         self.is_given_up = False
         """The guard did not answer in time."""
+        self.ended_by_deadline = False
         self._is_done = False
         """The guard has said that no one is left."""
         self._overdue = loop.call_later(_ANSWER_S, self._give_up)
@@ -57,7 +63,7 @@ class SupervisedProcess:
         loop.add_reader(line, self._hear)
 
     async def wait_started(self) -> None:
-        """Raises OSError if the command cannot run, NoSupervisor if no guard has tried."""
+        """Raises OSError if the command cannot run, NoSupervisor if no guard has tried, DeadlinePassed."""
         await self._started
 
     async def wait(self) -> int:
@@ -96,6 +102,10 @@ class SupervisedProcess:
     def _take(self, word: str) -> None:
         if word == ".":
             self._is_done = True
+        elif word == supervisor.LATE.decode():
+            self._overdue.cancel()
+            self.ended_by_deadline = True
+            self._settle(DeadlinePassed())
         elif word.startswith("!"):
             self._overdue.cancel()
             number = int(word[1:])
@@ -152,7 +162,22 @@ class Supervisor:
         """Earlier ones, which stay until the last of their guards has ended."""
         self._opening = asyncio.Lock()
         self._closed = False
+        self._deadline = Deadline()
         self._kept: set[SupervisedProcess] = set()
+
+    def allow_until(self, instant: float) -> None:
+        """Set or move the deadline (`deadline.clock`): when it is past, the guards end all commands, those that run and
+        those that are started later, without the server. Without a call there is none.
+
+        Where there are no guards (not on Linux), only `start` heeds it: the caller has to end what runs. Where a
+        supervisor cannot be started although there could be one, `must_guard` says that a command must not do without.
+        """
+        self._deadline.set(instant)
+
+    @property
+    def must_guard(self) -> bool:
+        """Whether a command that no guard takes must not run."""
+        return _IS_POSSIBLE and self._deadline.is_set
 
     async def start(
         self,
@@ -165,7 +190,9 @@ class Supervisor:
         fence: Ruleset | None = None,
     ) -> SupervisedProcess:
         """Start a command with nothing to read, which writes to `output`, inside of `fence`. Raises OSError, and
-        ValueError for what can be no command. `on_lost` is called if its guard is killed."""
+        ValueError for what can be no command, and DeadlinePassed. `on_lost` is called if its guard is killed."""
+        if self._deadline.is_past:
+            raise DeadlinePassed
         if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
             raise ValueError("embedded null byte")
         program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
@@ -209,6 +236,7 @@ class Supervisor:
                 self._lose(self._line)
         await asyncio.gather(*(kept.end() for kept in self._kept))
         await asyncio.gather(*(_ended(process) for process in self._processes()))
+        self._deadline.close()
 
     async def _open(self) -> socket.socket:
         async with self._opening:
@@ -223,11 +251,17 @@ class Supervisor:
     async def _launch(self) -> socket.socket:
         if self._closed or not _IS_POSSIBLE:
             raise NoSupervisor
+        try:
+            timer = self._deadline.open_timer()
+        except OSError:
+            raise NoSupervisor from None
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
                 process = await asyncio.create_subprocess_exec(
                     *_PROGRAM,
+                    str(timer),
+                    pass_fds=(timer,),
                     stdin=theirs.fileno(),
                     stdout=asyncio.subprocess.DEVNULL,
                     stderr=asyncio.subprocess.DEVNULL,

@@ -70,10 +70,10 @@ class LanguageServers:
         """The servers that were needed so far, and how they are."""
         return tuple(slot.status for slot in self._slots.values())
 
-    async def have_files(self) -> bool:
-        """Whether the workspace has a file for any of the servers."""
+    def find_files(self) -> bool:
+        """Whether the workspace has a file for any of the servers. Reads the disk: call it off the event loop."""
         if not self._found_files and self._specs:
-            self._found_files = await asyncio.to_thread(self._find_file)
+            self._found_files = self._find_file()
         return self._found_files
 
     def warm(self, path: Path) -> None:

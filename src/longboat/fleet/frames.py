@@ -1,0 +1,42 @@
+"""Follows an event stream that passes by: where its frames end, and which cursor a reader could continue from. Pure."""
+
+import re
+
+_CURSOR = re.compile(rb'"cursor":"([^"]+)"')
+
+
+class Follower:
+    """Passes on whole frames alone: after a break, the next node continues with a frame of its own."""
+
+    def __init__(self) -> None:
+        self.cursor: str | None = None
+        """Of the last frame that was passed on."""
+        self._tail = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """The frames that are complete by now."""
+        data = self._tail + chunk if self._tail else chunk
+        end = data.rfind(b"\n\n", max(len(self._tail) - 1, 0)) + 2
+        if end == 1:
+            self._tail = data
+            return b""
+        self._tail = data[end:]
+        whole = data if end == len(data) else data[:end]
+        self._note(whole)
+        return whole
+
+    def drop_tail(self) -> None:
+        """The stream broke: the rest of its last frame will not come."""
+        self._tail = b""
+
+    def _note(self, frames: bytes) -> None:
+        """Payloads are JSON, so an empty line can only be the end of a frame."""
+        last = frames.rfind(b"\n\nid: ") + 2
+        numbered = last if last > 1 else (0 if frames.startswith(b"id: ") else -1)
+        snapshot = frames.rfind(b"event: snapshot\n")
+        if snapshot > numbered:
+            found = _CURSOR.search(frames, snapshot)
+            if found is not None:
+                self.cursor = found[1].decode()
+        elif numbered >= 0:
+            self.cursor = frames[numbered + 4 : frames.index(b"\n", numbered)].decode()
