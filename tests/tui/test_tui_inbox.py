@@ -151,7 +151,7 @@ async def test_an_answer_that_is_too_late_says_who_was_faster(tmp_path: Path) ->
         await tui.pilot.press("y")
         # The refusal says who it was; if the news was faster than the key, the request is gone.
         await tui.until(lambda: "other" in tui.screen or "Nothing new." in tui.screen)
-        assert tui.app.inbox.mirror.waiting == 0
+        await tui.until(lambda: tui.app.inbox.mirror.waiting == 0)
         held.open()
 
 
