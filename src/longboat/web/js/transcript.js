@@ -279,12 +279,12 @@ export class Transcript {
     this.remember();
   }
 
-  /** Remembers the reading position: rows above it grow when their Markdown arrives. At the end, for who leaves it. */
+  /** Remembers the reading position: rows above it grow when their Markdown arrives. */
   remember() {
-    this.mark = this.pinned ? this.rows.lastElementChild : this.anchor();
+    this.mark = this.pinned ? null : this.anchor();
     this.markTop = this.mark?.getBoundingClientRect().top;
     this.markScroll = this.scroller.scrollTop;
-    this.history.reading = this.pinned ? null : (this.history.byId.get(this.mark?.dataset.id)?.seq ?? null);
+    this.history.reading = this.history.byId.get(this.mark?.dataset.id)?.seq ?? null;
   }
 
   resized() {
@@ -298,7 +298,6 @@ export class Transcript {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     if (scrollTop < this.lastTop - 1 && scrollHeight - scrollTop - clientHeight >= AT_END_PX) {
       this.pinned = false;
-      this.keepPlace();
       this.remember();
     }
     return this.pinned;
@@ -310,9 +309,7 @@ export class Transcript {
     const scrolled = this.scroller.scrollTop - this.markScroll;
     const moved = this.mark.getBoundingClientRect().top + scrolled - this.markTop;
     if (Math.abs(moved) <= 0.5) return;
-    const before = this.scroller.scrollTop;
     this.scroller.scrollTop += moved;
-    this.lastTop += this.scroller.scrollTop - before; // nobody scrolled
     this.remember();
   }
 
@@ -330,15 +327,13 @@ export class Transcript {
 
   scrolled() {
     // Browsers report a scroll before new sizes: without this, the new position would include them.
-    if (!this.follows()) this.keepPlace();
+    this.keepPlace();
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const left = scrollHeight - scrollTop - clientHeight;
     const wentUp = scrollTop < this.lastTop - 1;
-    const wentDown = scrollTop > this.lastTop; // neither: the page itself scrolled
     this.lastTop = scrollTop;
     // Growing rows also leave the end behind: only a reader who scrolled up wants to stay there.
-    if (wentUp || (wentDown && left < NEAR_END_PX))
-      this.pinned = left < (wentUp ? AT_END_PX : NEAR_END_PX) && this.to === this.list?.length;
+    if (wentUp || left < NEAR_END_PX) this.pinned = left < (wentUp ? AT_END_PX : NEAR_END_PX) && this.to === this.list?.length;
     this.tellNewest();
     if (!this.list) return;
     if (scrollTop < NEAR_PX) {
@@ -408,7 +403,6 @@ export class Transcript {
     if (!this.scroller) return;
     this.scroller.scrollTop = this.scroller.scrollHeight;
     this.lastTop = this.scroller.scrollTop;
-    this.remember();
   }
 
   tellNewest() {
