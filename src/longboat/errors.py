@@ -209,8 +209,8 @@ class TreeAway(Conflict):
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"The directory {directory} is on a node that is not running, and this needs it. Prompts are queued until "
-            "the node is back."
+            f"This needs the directory {directory}, which is on a server that is not running. Prompts are queued until "
+            "it is back."
         )
 
 
@@ -380,14 +380,16 @@ class OwnedElsewhere(Unavailable):
     code = "owned_elsewhere"
 
     def __init__(self, workspace_id: str) -> None:
-        super().__init__(f"Another node works on workspace {workspace_id} now. Try again in a moment.")
+        super().__init__(f"Another server of the cluster has workspace {workspace_id} now. Try again in a moment.")
 
 
 class OwnerUnreachable(Unavailable):
     code = "owner_unreachable"
 
     def __init__(self, url: str) -> None:
-        super().__init__(f"The node {url} works on this workspace, and it cannot be reached. Try again in a moment.")
+        super().__init__(
+            f"This workspace belongs to the server at {url}, which cannot be reached. Try again in a moment."
+        )
 
 
 class OwnerLost(StoreUnavailable):
@@ -397,8 +399,8 @@ class OwnerLost(StoreUnavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "The node that worked on this workspace has lost it, so nobody knows whether this request took effect. "
-            "Look before you repeat it."
+            "The server that was handling this request lost the workspace before it could answer. The request may or "
+            "may not have taken effect: check before you send it again."
         )
 
 

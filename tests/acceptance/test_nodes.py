@@ -3,16 +3,16 @@
 import asyncio
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 from cluster import open_fleet
 from postgres import PostgresServer
-from processes import ended
-from sessions import shared, terminal_events
+from processes import Door, Site, ended
+from sessions import SessionClient, Watch, shared, terminal_events
 
 from longboat.testing import CallTool, Hang, Pause, Say
 
@@ -238,6 +238,10 @@ async def test_g13_a_client_cannot_pretend_to_be_a_node() -> None:
         forged = {"longboat-relay": f"b 1 {'0' * 64} {'0' * 64}"}
         refused = await http.get("/v1/workspaces", headers=forged)
         assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized")
+        local = await fleet["a"].client(Door.UNIX)
+        for header in (*forged.values(), "nonsense"):
+            refused = await local.get("/v1/workspaces", headers={"longboat-relay": header})
+            assert (refused.status_code, refused.json()["code"]) == (400, "bad_relay")
 
 
 async def test_g7_g8_while_the_home_is_away_a_caretaker_queues_and_cancels_and_hands_back() -> None:
@@ -279,27 +283,10 @@ async def test_g7_g8_while_the_home_is_away_a_caretaker_queues_and_cancels_and_h
         assert len(home.model.requests) == 2, "nothing ran twice"
 
 
-async def test_g6_a_run_that_waits_for_its_home_can_be_canceled_meanwhile() -> None:
-    async with open_fleet("a", "b") as fleet:
-        home = fleet["a"]
-        home.model.add([Say("one "), Hang()], name="held")
-        session = await home.session(home.project(on_restart="resume"))
-        ben = await fleet.through("b", session)
-        async with ben.watch("ben") as bens:
-            await session.submit("[[held]]", "r1")
-            await bens.text("one ")
-            await home.kill()
-            await fleet.expire("a")
-            await ben.submit("later", "r2", delivery="queue")
-            await ben.cancel_run("r1")
-            assert (await bens.complete("r1")).cancelled
-            await home.serve()
-            await bens.complete("r2")
-        assert await ben.check_books() == {"r1": "canceled", "r2": "end_turn"}
-        assert len(home.model.requests) == 2
-
-
-async def test_g7_a_run_that_is_to_resume_waits_for_its_home() -> None:
+@asynccontextmanager
+async def resumed_later() -> AsyncIterator[tuple[Site, SessionClient, Watch]]:
+    """The home died during run r1, which it will resume, and r2 is queued behind it. The home, and Ben at another
+    node."""
     async with open_fleet("a", "b") as fleet:
         home = fleet["a"]
         home.model.add([Say("one "), Hang()], name="held")
@@ -312,9 +299,24 @@ async def test_g7_a_run_that_is_to_resume_waits_for_its_home() -> None:
             await fleet.expire("a")
             await ben.submit("later", "r2", delivery="queue")
             await bens.state("r2", "queued")
-            assert (await ben.run("r1"))["state"] == "active"
-            home.model.add([Say("again")], name="held")
-            await home.serve()
-            assert not (await bens.complete("r1")).error
-            await bens.complete("r2")
+            yield home, ben, bens
+
+
+async def test_g6_a_run_that_waits_for_its_home_can_be_canceled_meanwhile() -> None:
+    async with resumed_later() as (home, ben, bens):
+        await ben.cancel_run("r1")
+        assert (await bens.complete("r1")).cancelled
+        await home.serve()
+        await bens.complete("r2")
+        assert await ben.check_books() == {"r1": "canceled", "r2": "end_turn"}
+        assert len(home.model.requests) == 2
+
+
+async def test_g7_a_run_that_is_to_resume_waits_for_its_home() -> None:
+    async with resumed_later() as (home, ben, bens):
+        assert (await ben.run("r1"))["state"] == "active"
+        home.model.add([Say("again")], name="held")
+        await home.serve()
+        assert not (await bens.complete("r1")).error
+        await bens.complete("r2")
         assert await ben.check_books() == {"r1": "end_turn", "r2": "end_turn"}

@@ -195,9 +195,9 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     otel: OtelSection = OtelSection()
     """Traces for OpenTelemetry."""
     lease_s: Annotated[float, msgspec.Meta(ge=3, le=300)] = 15.0
-    """Of several servers on one database: after how many seconds another one may replace one that does not answer."""
+    """In a cluster: how many seconds a server may be silent before another one takes over its workspaces."""
     shared_trees: tuple[str, ...] = ()
-    """Of several servers on one database: directories that are the same disk on all of them, such as
+    """In a cluster: directories that every server sees under the same path, on a network disk for example, such as
     `"/mnt/projects"`."""
 
 

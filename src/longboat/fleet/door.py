@@ -1,8 +1,9 @@
-"""The way of a request to the owner of its workspace: an ASGI layer in front of the routes of a node.
+"""Sends each request to the owner of its workspace: an ASGI layer in front of a node's routes.
 
-If this node is the owner, or can become it, the request goes on to the routes. Otherwise another node answers it, and
-the client does not notice. Event streams outlive their owner: the door finds the next one and continues at the same
-cursor. Must not know what requests mean, except how a workspace is named and which ones may be repeated.
+If this node is the owner, or can become the owner, its own routes answer. Otherwise the door passes the request to the
+owner and the answer back to the client. If the owner of an event stream is gone, the door finds the next owner and
+continues at the same cursor. Knows nothing about requests except how they name a workspace, and which of them are safe
+to repeat.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ from longboat.errors import (
 from longboat.fleet.frames import Follower
 from longboat.fleet.node import Node
 from longboat.fleet.relay import NoConnection, Relay, back_headers, from_scope
-from longboat.fleet.signature import HEADER, digest_of
+from longboat.fleet.signature import HEADER, Relayed, digest_of, verify
 from longboat.models.http_client import Answer
 from longboat.tasks import Tasks
 from longboat.wire.ids import new_id
@@ -52,8 +53,10 @@ MORE_S = 5.0
 SILENT_BEATS = 2.0
 """After this many heartbeats without a sign, a stream is asked for at the owner again."""
 KEY = "idempotency-key"
-GIVEN_UP = frozenset({"owner_lost", "owned_elsewhere", "server_leaving", "workspace_closing"})
-"""Refusals that another node would perhaps not give."""
+NOTHING_DONE = frozenset({"owned_elsewhere", "workspace_closing"})
+"""Refusals after which a request may be made again, here or at the next owner."""
+IN_DOUBT = frozenset({"owner_lost", "server_leaving"})
+"""Refusals that do not say whether the request took effect."""
 MISDIRECTED = 421
 """How a node says to a door: I am not the owner."""
 
@@ -81,8 +84,19 @@ class Door:
         limits = app.settings.server
         self._most = max(limits.max_body_mb, limits.max_import_mb) << 20
 
-    async def aclose(self) -> None:
-        await self._relay.aclose()
+    def is_from_node(self, scope: Any) -> bool | None:
+        """Whether another node hands this request on; None: it does not say so."""
+        return None if _header(scope, HEADER) is None else self._signed(scope) is not None
+
+    def _signed(self, scope: Any) -> Relayed | None:
+        request = from_scope(scope)
+        return verify(
+            _header(scope, HEADER) or "",
+            method=request.method,
+            target=request.target,
+            secret=self._node.secret,
+            now=self._node.database_time(),
+        )
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -94,9 +108,8 @@ class Door:
 
     async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:
         found = _WORKSPACE.fullmatch(scope["path"])
-        relayed = _header(scope, HEADER)
-        if relayed is not None:
-            await self._answer_node(scope, receive, send, relayed, found[1] if found else None)
+        if _header(scope, HEADER) is not None:
+            await self._answer_node(scope, receive, send, found[1] if found else None)
         elif found is not None and found[2] == "/events" and scope["method"] == "GET":
             await _Stream(self, scope, receive, send, found[1]).run()
         elif found is not None and (scope["method"] != "GET" or not self._app.is_open(found[1])):
@@ -110,12 +123,11 @@ class Door:
 
     # What another node hands on
 
-    async def _answer_node(
-        self, scope: Any, receive: Receive, send: Send, relayed: str, workspace_id: str | None
-    ) -> None:
+    async def _answer_node(self, scope: Any, receive: Receive, send: Send, workspace_id: str | None) -> None:
         """One hop is enough: whoever is not the owner says so."""
+        signed = self._signed(scope)
         body = await self._read(receive)
-        if digest_of(body) != relayed.split(" ")[2]:
+        if signed is None or digest_of(body) != signed.body_digest:
             raise BadInput("The body is not the one that the node has signed.", code="bad_relay")
         if workspace_id is None:
             return await self._routes(scope, _again(body, receive), send)
@@ -134,9 +146,9 @@ class Door:
             return
         held = _HeldRefusal(send)
         await self._routes(scope, receive, held.send)
-        if held.code in GIVEN_UP and _is_keyed(scope):
+        if held.code in NOTHING_DONE or (held.code in IN_DOUBT and _is_keyed(scope)):
             raise NotAccepted
-        if held.code in GIVEN_UP and not self._node.leaving:
+        if held.code in IN_DOUBT and not self._node.leaving:
             raise OwnerLost
         await held.release()
 

@@ -34,6 +34,7 @@ GUARD_SHARE = 5 / 6
 server is stopped. Early enough that they are gone when the lease is over."""
 LOOK_S = 1.0
 """How often to look for directories that are back and for workspaces that nobody owns."""
+AFTER_FAILURE_S = 60.0
 DISK_FILE = "node"
 """In the data directory: tells it from those of other machines."""
 
@@ -54,6 +55,8 @@ class Node:
         """The epoch of each workspace that this node owns."""
         self._cared_for: set[str] = set()
         """Those of them whose directory is on another node, which is not running."""
+        self._not_before: dict[str, float] = {}
+        """When to try again to take over workspaces that could not be opened."""
         self._leaving = False
         self._confirmed_at = 0.0
         self._database_ahead_s = 0.0
@@ -76,6 +79,9 @@ class Node:
     async def claim(self, workspace_id: str) -> Claimed:
         if self._leaving:
             raise OwnedElsewhere(workspace_id)
+        if self._left_s() <= 0:  # nothing that was claimed now would be known as confirmed
+            self.lose_overdue()
+            await self._confirm()
         asked_at = deadline.clock()
         claim = await self._nodes.claim(workspace_id)
         if claim is None:
@@ -104,9 +110,6 @@ class Node:
         self._forget(workspace_id)
         with suppress(StoreUnavailable):
             await self._nodes.release(workspace_id, epoch)
-
-    async def orphans(self) -> list[str]:
-        return await self._nodes.orphans()
 
     def when_lost(self, told: Callable[[str], None]) -> None:
         self._tell_lost = told
@@ -155,24 +158,28 @@ class Node:
 
     # Leases
 
-    async def keep(self) -> None:
-        """Renew the leases as long as the server runs."""
-        clock = asyncio.get_running_loop().time
+    async def keep_leases(self) -> None:
+        """Renew the leases as long as the server runs. Nothing else is done in between: a renewal must not wait."""
         while True:
             await asyncio.sleep(min(LOOK_S, self.lease_s / 3))
+            if asyncio.get_running_loop().time() - self._confirmed_at < self.lease_s / 3:
+                continue
+            self.lose_overdue()
             try:
-                if clock() - self._confirmed_at >= self.lease_s / 3:
-                    async with asyncio.timeout(self._left_s()):
-                        await self._confirm()
-                await self._hand_over()
-                await self._take_orphans()
+                async with asyncio.timeout(self._left_s() if self._held else self.lease_s / 3):
+                    await self._confirm()
             except (StoreUnavailable, TimeoutError) as error:
                 logger.warning("the leases could not be renewed: %s", str(error) or type(error).__name__)
-                if self._left_s() <= 0 and self._held:
-                    self._lose_all()
 
-    async def _hand_over(self) -> None:
-        """Give back what belongs to nodes that are running again."""
+    async def look_around(self) -> None:
+        """Give back workspaces whose home is running again, and take over those that nobody owns."""
+        while True:
+            await asyncio.sleep(min(LOOK_S, self.lease_s / 3))
+            with suppress(StoreUnavailable):  # keep_leases tells
+                await self._hand_back()
+                await self._take_orphans()
+
+    async def _hand_back(self) -> None:
         if self._cared_for:
             for workspace_id in await self._nodes.returned(self._cared_for):
                 logger.info("the directory of workspace %s is back", workspace_id)
@@ -188,16 +195,18 @@ class Node:
         asked_at, held, since = clock(), dict(self._held), deadline.clock()
         confirmed = await self._nodes.confirm(held)
         self._confirmed_at = asked_at
-        self._tell_renewed(self._guard_s, since)
         self._database_ahead_s = confirmed.at - clock()
         for workspace_id, epoch in held.items():
             if workspace_id not in confirmed.kept and self._held.get(workspace_id) == epoch:
                 self._lost(workspace_id)
+        self._tell_renewed(self._guard_s, since)
 
-    def _lose_all(self) -> None:
-        logger.error("the leases of %d workspaces were not confirmed in time: their work ends here", len(self._held))
-        for workspace_id in list(self._held):
-            self._lost(workspace_id)
+    def lose_overdue(self) -> None:
+        """Drop everything if the last renewal is too long ago: because the database was away, or this process slept."""
+        if self._held and self._left_s() <= 0:
+            logger.error("%d leases were not confirmed in time: their work ends here", len(self._held))
+            for workspace_id in list(self._held):
+                self._lost(workspace_id)
 
     def _lost(self, workspace_id: str) -> None:
         logger.warning("workspace %s is no longer ours", workspace_id)
@@ -212,13 +221,20 @@ class Node:
     async def _take_orphans(self) -> None:
         if self._leaving or self._take_over is None:
             return
-        for workspace_id in [each for each in await self._nodes.orphans() if each not in self._held]:
+        clock = asyncio.get_running_loop().time
+        for workspace_id in await self._nodes.orphans():
+            if workspace_id in self._held or clock() < self._not_before.get(workspace_id, 0.0):
+                continue
             try:
                 await self._take_over(workspace_id)
             except OwnedElsewhere:
                 continue  # another node was faster
+            except StoreUnavailable:
+                raise
             except Exception:
+                # A damaged row or a bug of ours must not affect the other workspaces.
                 logger.exception("workspace %s could not be taken over", workspace_id)
+                self._not_before[workspace_id] = clock() + AFTER_FAILURE_S
 
     async def leave(self) -> None:
         """Take no more workspaces, and tell the others."""
@@ -242,7 +258,8 @@ async def open_node(settings: Settings, store: Store, *, url: str | None) -> Asy
     node = Node(settings, store, url=reached_at.rstrip("/"))
     await node.join(await asyncio.to_thread(_disk, settings.data_dir))
     async with Tasks() as tasks:
-        tasks.spawn(node.keep(), name="keep leases")
+        tasks.spawn(node.keep_leases(), name="keep leases")
+        tasks.spawn(node.look_around(), name="look around")
         try:
             yield node
         finally:

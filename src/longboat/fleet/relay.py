@@ -80,10 +80,6 @@ class Relay:
         headers = {**request.headers, HEADER: signed}
         return await self._peers[url].send(request.method, request.target, headers, request.body, again=again)
 
-    async def aclose(self) -> None:
-        for peer in self._peers.values():
-            await peer.aclose()
-
 
 def back_headers(headers: Mapping[str, str]) -> Iterable[tuple[bytes, bytes]]:
     return [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if name not in _NOT_HANDED_BACK]

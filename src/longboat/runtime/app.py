@@ -213,7 +213,6 @@ class App:
         self._watch_idleness()
         store.when_gone(self._stop_unrecorded_work)
         ownership.when_lost(self._drop)
-        ownership.when_orphaned(self.workspace)
         ownership.when_renewed(self._allow_commands)
 
     @property
@@ -360,14 +359,24 @@ class App:
     async def workspaces(self) -> WorkspacePage:
         known = await self._store.reads.workspaces()
         activity = await self._store.reads.workspace_activity()
+        clients: dict[str, list[wire.ClientInfo]] = {}
+        for attached in () if self.ownership.alone else await self._store.reads.all_clients():
+            clients.setdefault(attached.workspace_id, []).append(attached.client)
         items = [
-            msgspec.structs.replace(await self._describe(each, found), used_at=found.used_at, waiting=found.waiting)
+            msgspec.structs.replace(
+                await self._describe(each, busy=found.busy, clients=clients.get(each.workspace_id, ())),
+                used_at=found.used_at,
+                waiting=found.waiting,
+            )
             for each in known
             if (found := activity.get(each.workspace_id, WorkspaceActivity()))
         ]
         return WorkspacePage(items=tuple(items))
 
-    async def _describe(self, known: WorkspaceRecord, activity: WorkspaceActivity) -> wire.Workspace:
+    async def _describe(
+        self, known: WorkspaceRecord, *, busy: bool, clients: Sequence[wire.ClientInfo]
+    ) -> wire.Workspace:
+        """`busy` and `clients`: as the store has them, for a workspace that another node works on."""
         workspace = self._open.get(known.workspace_id)
         if workspace is not None:
             return await workspace.describe()
@@ -376,21 +385,25 @@ class App:
             path=known.path,
             created_at=known.created_at,
             ready=True,
-            busy=activity.busy,
-            clients=() if self.ownership.alone else await self._store.reads.clients(known.workspace_id),
+            busy=busy,
+            clients=tuple(clients),
         )
 
     async def stats(self, workspace_id: str | None, *, days: int) -> Stats:
-        """Return the usage and activity of a workspace, or of all."""
+        """Return the usage and activity of a workspace, or of all. Opens none."""
         if workspace_id is not None:
-            await self.workspace(workspace_id)
+            await self._check_known(workspace_id)
         first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
         return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
 
+    async def _check_known(self, workspace_id: str) -> None:
+        if await self._store.reads.workspace(workspace_id) is None:
+            raise WorkspaceNotFound(workspace_id)
+
     async def search(self, typed: str, *, workspace_id: str | None, before: str | None, limit: int) -> SearchPage:
         """Search the messages of a workspace, or of all. Opens none."""
-        if workspace_id is not None and await self._store.reads.workspace(workspace_id) is None:
-            raise WorkspaceNotFound(workspace_id)
+        if workspace_id is not None:
+            await self._check_known(workspace_id)
         return await self._store.reads.search(typed, workspace_id=workspace_id, before=page_start(before), limit=limit)
 
     # Providers
@@ -481,7 +494,7 @@ class App:
         """Recover after a crash or a restart: clients and commands are gone; unfinished work continues or ends (B6)."""
         await process_tree.sweep(scratches(self.settings.data_dir))
         if not self.ownership.alone:
-            await self._recover_orphans()
+            self.ownership.when_orphaned(self.workspace)  # only now: the sweep is over
             return
         gone = await self._store.reads.all_clients()
         unfinished = await self._store.reads.unfinished_workspaces()
@@ -498,26 +511,17 @@ class App:
                 # A damaged row or a bug of ours must not affect the other workspaces.
                 logger.exception("the unfinished runs of workspace %s could not be restored", workspace_id)
 
-    async def _recover_orphans(self) -> None:
-        for workspace_id in await self.ownership.orphans():
-            try:
-                await self.workspace(workspace_id)
-            except OwnedElsewhere:
-                continue  # another node was faster
-            except Exception:
-                logger.exception("the unfinished runs of workspace %s could not be restored", workspace_id)
-
     async def leave(self, *, drain_s: float, hurry: asyncio.Event) -> None:
         """B5: let active runs end within the drain time, interrupt the rest, then end the streams."""
         if self.leaving:
             return
         self.leaving = True
-        await self.ownership.leave()
         if self._idle_exit is not None:
             self._idle_exit.cancel()
         workspaces = list(self._open.values())
         for workspace in workspaces:
             workspace.sessions.refuse()
+        await self.ownership.leave()
         if not await self._unwound(workspaces, drain_s, hurry):
             for workspace in workspaces:
                 workspace.sessions.interrupt()

@@ -45,10 +45,6 @@ class Ownership(Protocol):
         """Another node may become the owner. Only after everything is written and every tool has ended."""
         ...
 
-    async def orphans(self) -> list[str]:
-        """The workspaces with unfinished runs that have no owner and that this server can take."""
-        ...
-
     async def nodes(self) -> tuple[NodeInfo, ...]:
         """The servers that share the store; none if there is only this one."""
         ...
@@ -95,9 +91,6 @@ class SoleOwner:
 
     async def release(self, workspace_id: str) -> None:
         pass
-
-    async def orphans(self) -> list[str]:
-        return []
 
     async def nodes(self) -> tuple[NodeInfo, ...]:
         return ()

@@ -51,8 +51,7 @@ def build_asgi(app: "App") -> tuple[Gate, State]:
     if app.ownership.alone:
         return Gate(router, policy, wrong_tokens), router.state
     from longboat.fleet.door import Door
-    from longboat.fleet.peers import Peers
 
     node = cast("Node", app.ownership)
     door = Door(router, app, node, refuse=refuse)
-    return Gate(door, policy, wrong_tokens, is_from_node=Peers(node).is_from_node), router.state
+    return Gate(door, policy, wrong_tokens, is_from_node=door.is_from_node), router.state

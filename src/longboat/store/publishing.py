@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from longboat.errors import DataDirGone, StoreUnavailable
+from longboat.errors import DataDirGone, OwnerLost, StoreUnavailable
 from longboat.store.protocol import Entry, Listener, Published, Unit
 
 logger = logging.getLogger(__name__)
@@ -55,15 +55,19 @@ class Publisher:
     def settle(self, batch: Sequence[PendingUnit]) -> None:
         """Publish what was committed and answer its submitters, in the order of the log."""
         for pending in batch:
-            self.problem = pending.error.message if isinstance(pending.error, StoreUnavailable) else None
-            if not isinstance(pending.error, DataDirGone):  # that was logged when it was noticed, and does not pass
-                self._failures.note(self.problem)
+            if not isinstance(pending.error, OwnerLost):  # that says nothing about the store
+                self._note(pending.error)
             try:
                 self._publish(pending)
             except Exception:  # a defect of one listener: the submitters are answered all the same
                 logger.exception("what was committed could not be published")
             if not pending.future.cancelled():
                 _answer(pending)
+
+    def _note(self, error: Exception | None) -> None:
+        self.problem = error.message if isinstance(error, StoreUnavailable) else None
+        if not isinstance(error, DataDirGone):  # that was logged when it was noticed, and does not pass
+            self._failures.note(self.problem)
 
     def _publish(self, pending: PendingUnit) -> None:
         listener = self._listeners.get(pending.unit.workspace_id)

@@ -133,8 +133,8 @@ class Permission(Shape, frozen=True, kw_only=True):
     rules_file: str = ""
     """The file to which the answer always adds its rules. Empty if it can only be allowed once."""
     automatic: bool = False
-    """Nobody answered this ask itself: `answered_by` granted its rules in answer to another call. The call is judged
-    again before it runs."""
+    """Answered by the server: when `answered_by` answered another request, their answer also covered this one. The
+    permission rules are checked once more before the call runs."""
 
     @property
     def beyond_title(self) -> str:

@@ -29,7 +29,7 @@ class CreateWorkspace(_Request, frozen=True, kw_only=True):
     """The client's environment, for the commands of its runs: at most 2,000 variables and 256 KB. Kept only in memory,
     until the workspace closes, and never shown."""
     node: str | None = None
-    """In a cluster: the node that has the directory. Default: the one that is asked."""
+    """In a cluster: the name of the node whose disk has the directory. Default: the node that gets the request."""
 
 
 class CreateSession(_Request, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ from longboat.core.effects import (
 )
 from longboat.core.lifecycle import decide
 from longboat.core.state import SessionState
-from longboat.errors import CancelNotDurable, ServerLeaving, StoreUnavailable
+from longboat.errors import CancelNotDurable, OwnerLost, ServerLeaving, StoreUnavailable
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.crash_repair import repair_transcript
 from longboat.runtime.session.live_session import NOTHING, Cover, LiveSession
@@ -311,6 +311,8 @@ class CommandLoop:
         """Cancel. If the store cannot write the cancel, stop what it covers anyway and write it later (L15)."""
         try:
             await self.apply(command, ending=await self._end_held(command), by=by)
+        except OwnerLost:
+            raise  # this server will never write it
         except StoreUnavailable as error:
             if isinstance(command, CancelRun) and self._is_folded(command.run_id):
                 raise  # nothing runs for it alone, and once its step is sent it would be too late

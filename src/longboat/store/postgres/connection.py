@@ -24,7 +24,7 @@ COMMAND_S = 15.0
 SERVER_SETTINGS = {
     "application_name": "longboat",
     "lock_timeout": "5000",
-    "idle_in_transaction_session_timeout": "10000",
+    "idle_in_transaction_session_timeout": "2500",  # below any lease: a stopped owner holds up no claim
     "tcp_keepalives_idle": "15",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
