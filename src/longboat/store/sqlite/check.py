@@ -191,11 +191,16 @@ def _limit_time(connection: sqlite3.Connection, limit_s: float, give_up: threadi
     done = threading.Event()
     end = time.monotonic() + limit_s
 
+    def is_over() -> bool:
+        return give_up.is_set() or time.monotonic() >= end
+
     def watch() -> None:
         while not done.wait(POLL_S):
-            if give_up.is_set() or time.monotonic() >= end:
+            if is_over():
                 connection.interrupt()
 
+    if is_over():  # before it began: a small file would be done before anyone looks
+        raise sqlite3.OperationalError("interrupted")
     watching = threading.Thread(target=watch, name="store-check-limit", daemon=True)
     watching.start()
     try:
