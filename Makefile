@@ -111,7 +111,7 @@ fuzz: setup ## Compare the shell command parser with bash (FUZZ_SEED, FUZZ_TEXTS
 bench: setup ## Measure against the performance floors
 	$(BIN)/python -m benchmarks
 
-chaos: setup ## Kill a server under load and check its promises (CHAOS_SEED, CHAOS_KILLS, CHAOS_SECONDS)
+chaos: setup ## Kill servers under load and check their promises (CHAOS_SEED, CHAOS_KILLS, CHAOS_SECONDS, CHAOS_NODES)
 	@$(BIN)/python -m chaos
 
 # Without MODEL, a scripted one that knows the answers: quick, and it shows that the tasks and their judges work.

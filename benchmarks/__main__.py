@@ -37,6 +37,11 @@ ROWS = (
     "inbox",
     "found",
     "review",
+    "postgres",
+    "door",
+    "takeover",
+    "nodes",
+    "lists",
 )
 README = Path(__file__).with_name("README.md")
 BEGIN, END = "<!-- results -->\n", "<!-- end of results -->"

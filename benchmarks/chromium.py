@@ -12,10 +12,10 @@ from typing import Any
 from playwright.sync_api import Browser, CDPSession, Page, ViewportSize, sync_playwright
 from tests.parts import how, missing, where
 
+from benchmarks.documents import document
 from benchmarks.harness import RunningServer
 from longboat.wire.discovery import DISCOVERY_NAME
 
-NOW = "2026-01-02T03:04:05.678Z"
 SIZE: ViewportSize = {"width": 1280, "height": 800}
 
 __all__ = ["Door", "door", "how", "missing", "spent"]
@@ -52,11 +52,11 @@ class Door:
 
     def session_of(self, messages: int) -> str:
         """A session with so many messages, prompts and answers in turn."""
-        return self._imported(_document(messages))
+        return self._imported(document(messages))
 
     def session_that_changed(self, files: int) -> str:
         """A session whose only turn changed so many files, each in 200 lines."""
-        return self._imported(_document(2) | {"changes": [_change(number) for number in range(files)]})
+        return self._imported(document(2) | {"changes": [_change(number) for number in range(files)]})
 
     def _imported(self, document: dict[str, Any]) -> str:
         return str(self.server.wire.ask("POST", f"{self.server.workspace}/sessions/import", document)["id"])
@@ -79,53 +79,7 @@ def spent(cdp: CDPSession) -> dict[str, float]:
     return {one["name"]: one["value"] for one in cdp.send("Performance.getMetrics")["metrics"]}
 
 
-def _document(messages: int) -> dict[str, Any]:
-    """For `POST W/sessions/import`."""
-    turns = range(1, messages // 2 + 1)
-    return {
-        "format": "longboat-session",
-        "version": 1,
-        "exported_at": NOW,
-        "session": {"id": "s", "workspace_id": "w", "title": f"{messages}", "created_at": NOW, "updated_at": NOW},
-        "summary_seq": 0,
-        "messages": [message for number in turns for message in _turn(number)],
-        "runs": [_run(number) for number in turns],
-    }
-
-
 def _change(number: int) -> dict[str, Any]:
     texts = ("".join(f"{word} = {line}\n" for line in range(100)) for word in ("before", "after"))
     before, after = ({"text": text, "data": None} for text in texts)
     return {"run_id": "r1", "path": f"src/file_{number}.py", "before": before, "after": after}
-
-
-def _turn(number: int) -> Iterator[dict[str, Any]]:
-    answer = f"Answer {number} has **weight**.\n\n- one\n- two\n\n```python\nprint({number})\n```\n"
-    for offset, role, text in ((1, "user", f"Prompt {number}"), (0, "assistant", answer)):
-        seq = 2 * number - offset
-        yield {
-            "id": f"m{seq}",
-            "session_id": "s",
-            "run_id": f"r{number}",
-            "seq": seq,
-            "role": role,
-            "parts": [{"type": "text", "text": text}],
-            "created_at": NOW,
-            "finished_at": NOW,
-        }
-
-
-def _run(number: int) -> dict[str, Any]:
-    return {
-        "run_id": f"r{number}",
-        "seq": number,
-        "session_id": "s",
-        "state": "finished",
-        "outcome": "end_turn",
-        "delivery": "queue",
-        "prompt": f"Prompt {number}",
-        "accepted_at": NOW,
-        "started_at": NOW,
-        "finished_at": NOW,
-        "client_id": "bench",
-    }

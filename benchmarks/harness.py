@@ -10,11 +10,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from benchmarks.wires import PATIENCE_S, Wire
+from benchmarks.wires import GIVE_UP_S, Wire
 
 Process = subprocess.Popen[str]
 ROOT = Path(__file__).parents[1]
@@ -122,7 +122,7 @@ def line_of(child: Process) -> str:
 
 def connect(path: Path) -> Wire:
     """A connection to a server that may still be starting."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + GIVE_UP_S
     while True:
         try:
             return Wire(path)
@@ -147,14 +147,14 @@ def scripted_endpoint() -> Iterator[str]:
         yield line_of(child).removeprefix("listening on ").removesuffix("/v1")
 
 
-def environ_of(home: Path, base_url: str) -> dict[str, str]:
-    """A user whose only model is at `base_url`, titles off."""
+def environ_of(home: Path, base_url: str, **server: Any) -> dict[str, str]:
+    """A user whose only model is at `base_url`, titles off. `server`: settings of the server."""
     provider = {"type": "openai-compatible", "base_url": base_url, "api_key": "x", "models": [{"id": "m"}]}
     config = {
         "providers": {"mine": provider},
         "models": {"large": "mine/m", "small": "mine/m"},
         "titles": False,
-        "server": {"drain_s": 0},
+        "server": {"drain_s": 0, **server},
     }
     file = home / "config" / "longboat" / "longboat.json"
     file.parent.mkdir(parents=True)
@@ -181,6 +181,12 @@ class RunningServer:
     """For other processes of the same user."""
     project: Path
 
+    def opened(self, project: Path) -> Self:
+        """The same server with a workspace at this new directory."""
+        project.mkdir()
+        workspace = self.wire.ask("POST", "/v1/workspaces", {"path": str(project)})
+        return replace(self, workspace=f"/v1/workspaces/{workspace['id']}", project=project)
+
     def new_session(self) -> str:
         session: dict[str, Any] = self.wire.ask("POST", f"{self.workspace}/sessions", {})
         return str(session["id"])
@@ -198,23 +204,29 @@ class RunningServer:
 
 
 @contextmanager
-def longboat(base_url: str) -> Iterator[RunningServer]:
-    """`longboat serve`, healthy, with nothing done yet."""
+def longboat(base_url: str, *, store: str | None = None) -> Iterator[RunningServer]:
+    """`longboat serve`, healthy, with nothing done yet. `store`: the address of a database instead of a file."""
     with scratch() as home:
-        (home / "work").mkdir()
-        environ = environ_of(home, base_url)
-        with process("-m", "longboat", "serve", environ=environ) as child:
-            line_of(child)
-            with connect(home / "run" / "longboat.sock") as wire:
-                workspace = wire.ask("POST", "/v1/workspaces", {"path": str(home / "work")})
-                yield RunningServer(
-                    socket=home / "run" / "longboat.sock",
-                    pid=child.pid,
-                    wire=wire,
-                    workspace=f"/v1/workspaces/{workspace['id']}",
-                    environ=environ,
-                    project=home / "work",
-                )
+        environ = environ_of(home, base_url) | ({"LONGBOAT_STORE": store} if store else {})
+        with serve(home, environ) as (child, wire):
+            yield running(home, child, wire, environ)
+
+
+@contextmanager
+def serve(home: Path, environ: dict[str, str], *arguments: str) -> Iterator[tuple[Process, Wire]]:
+    """The server of a user, and a connection to it."""
+    with process("-m", "longboat", "serve", *arguments, environ=environ) as child:
+        line_of(child)
+        with connect(home / "run" / "longboat.sock") as wire:
+            yield child, wire
+
+
+def running(home: Path, child: Process, wire: Wire, environ: dict[str, str]) -> RunningServer:
+    """The server with a workspace at a new directory of its user."""
+    bare = RunningServer(
+        socket=home / "run" / "longboat.sock", pid=child.pid, wire=wire, workspace="", environ=environ, project=home
+    )
+    return bare.opened(home / "work")
 
 
 def transposed(pairs: Iterable[tuple[float, float]], size: int) -> list[tuple[float, float]]:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import psutil
 
 from benchmarks.harness import RunningServer
-from benchmarks.wires import PATIENCE_S
+from benchmarks.wires import GIVE_UP_S
 
 COLUMNS, LINES = 120, 40
 _STAMP = re.compile(rb"t(\d{20})")
@@ -46,7 +46,7 @@ class Screen:
 
     def until(self, text: bytes) -> None:
         with self._changed:
-            if not self._changed.wait_for(lambda: text in self.seen, PATIENCE_S):
+            if not self._changed.wait_for(lambda: text in self.seen, GIVE_UP_S):
                 raise RuntimeError(f"{text!r} was never shown")
 
     def forget(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import msgspec
 
-PATIENCE_S = 60
+GIVE_UP_S = 60
 RUN_COMPLETE = b"event: run_complete"
 
 
@@ -16,7 +16,7 @@ class Wire:
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(PATIENCE_S)
+        self._socket.settimeout(GIVE_UP_S)
         self._rest = b""
         try:
             self._socket.connect(str(path))

@@ -15,10 +15,20 @@ from pathlib import Path
 
 import msgspec
 
-from chaos.evidence import Violation
+from chaos.evidence import Piece, Violation
 from chaos.storm import Result, Settings, storm
 
 SHOWN = 20
+CHANGES = (
+    ("shell", 202),
+    ("undo", 202),
+    ("redo", 202),
+    ("fork", 202),
+    ("import", 201),
+    ("delete", 204),
+    ("move", 200),
+)
+"""Kinds of requests that are told of one by one, and the status of those that succeeded."""
 
 
 def main() -> int:
@@ -36,7 +46,9 @@ def main() -> int:
     _keep(result, home)
     for violation in result.violations[:SHOWN]:
         print(f"  {str(violation)[:1000]}")
-    print(f"  The evidence is in {home}. To repeat: make chaos CHAOS_SEED={settings.seed}")
+    store = " CHAOS_STORE=postgresql" if settings.postgresql else ""
+    options = f"CHAOS_SEED={settings.seed} CHAOS_NODES={settings.nodes}{store}"
+    print(f"  The evidence is in {home}. To repeat: make chaos {options}")
     return 1
 
 
@@ -49,6 +61,8 @@ def _settings() -> Settings:
         prog="python -m chaos", description="Kill a server under load, again and again, and check its promises."
     )
     seed = int(os.environ.get("CHAOS_SEED") or random.randrange(1_000_000))
+    nodes = int(os.environ.get("CHAOS_NODES") or 1)
+    store = os.environ.get("CHAOS_STORE") or ("postgresql" if nodes > 1 else "sqlite")
     kills = int(os.environ["CHAOS_KILLS"]) if os.environ.get("CHAOS_KILLS") else None
     seconds = float(os.environ.get("CHAOS_SECONDS") or 60)
     parser.add_argument(
@@ -58,28 +72,45 @@ def _settings() -> Settings:
     parser.add_argument(
         "--seconds", type=float, default=seconds, help="without --kills, how long to keep killing servers (default: 60)"
     )
+    parser.add_argument("--nodes", type=int, default=nodes, help="number of servers on one PostgreSQL (default: 1)")
+    parser.add_argument(
+        "--store",
+        choices=["sqlite", "postgresql"],
+        default=store,
+        help="where a single server keeps its sessions (default: sqlite)",
+    )
     given = parser.parse_args()
-    return Settings(seed=given.seed, kills=given.kills, seconds=given.seconds)
+    return Settings(
+        seed=given.seed,
+        kills=given.kills,
+        seconds=given.seconds,
+        nodes=given.nodes,
+        postgresql=given.nodes > 1 or given.store == "postgresql",
+    )
 
 
 def summary(settings: Settings, result: Result, seconds: float) -> str:
     evidence = result.evidence
     statuses = Counter((each.kind, each.status) for each in evidence.exchanges)
-    ends = ", ".join(f"{count} × {how}" for how, count in result.ends.items())
+    ends = _counted(result.ends)
+    others = f"; {_counted(result.others)}" if result.others else ""
+    takeovers = sum(len(workspace.takeovers) for workspace in evidence.workspaces)
     events = sum(len(workspace.log) for workspace in evidence.workspaces)
     runs = sum(len(workspace.last_runs()) for workspace in evidence.workspaces)
     asks = sum(len(list(each.of_type("permission_request", "question_request"))) for each in evidence.workspaces)
     commands = sum(effect.what == "begin" for workspace in evidence.workspaces for effect in workspace.effects)
     cancels = sum(statuses[kind, 200] for kind in ("cancel_run", "cancel_session", "clear"))
-    changes = ", ".join(
-        f"{statuses[kind, status]} {kind}s"
-        for kind, status in (("undo", 202), ("redo", 202), ("fork", 202), ("import", 201), ("delete", 204))
-    )
+    changes = ", ".join(f"{statuses[kind, status]} {kind}s" for kind, status in CHANGES)
     return (
-        f"chaos: {result.ends.total()} servers ended ({ends}) in {seconds:.0f} s, seed {settings.seed}: "
-        f"{len(evidence.exchanges)} requests, {runs} runs, {cancels} cancels, {asks} asks, {commands} commands, "
-        f"{changes}, {events} events: {len(result.violations)} violations{_by_promise(result.violations)}"
+        f"chaos: {result.ends.total()} servers ended ({ends}{others}) in {seconds:.0f} s, seed {settings.seed}: "
+        f"{len(evidence.exchanges)} requests, {takeovers} takeovers, {runs} runs, {cancels} cancels, "
+        f"{asks} asks, {commands} commands, {changes}, {events} events: "
+        f"{len(result.violations)} violations{_by_promise(result.violations)}"
     )
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in counts.items())
 
 
 def _by_promise(violations: list[Violation]) -> str:
@@ -94,8 +125,14 @@ def _keep(result: Result, home: Path) -> None:
     for workspace in result.evidence.workspaces:
         _write_lines(home / f"log-{workspace.name}.jsonl", workspace.log)
         _write_lines(home / f"ledger-{workspace.name}.jsonl", workspace.ledger)
+        _write_lines(home / f"readers-{workspace.name}.jsonl", [_told(each) for each in workspace.readers.items()])
         transcripts = msgspec.json.format(msgspec.json.encode(workspace.transcripts))
         (home / f"transcripts-{workspace.name}.json").write_bytes(transcripts)
+
+
+def _told(reader: tuple[str, list[Piece]]) -> dict[str, object]:
+    name, pieces = reader
+    return {"reader": name, "pieces": [[piece.after, *(seen.cursor for seen in piece.seen)] for piece in pieces]}
 
 
 def _write_lines(file: Path, values: Sequence[object]) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ import httpx2
 import msgspec
 
 from chaos.evidence import NO_ANSWER, Exchange, Json
-from chaos.plan import Kind, Step, encode
+from chaos.plan import Kind, Step, call_command, command_of, encode
 
 AGAIN_S = 0.1
 MAX_SESSIONS = 5
@@ -37,6 +37,8 @@ KINDS = {
     Kind.AGENT: 2,
 }
 LAST = {Kind.SAY: 12, Kind.REFUSED: 1, Kind.BROKEN: 1}
+TYPED = (Kind.BASH, Kind.BASH, Kind.BASH_LONG, Kind.BASH_STUBBORN)
+"""Commands of people."""
 
 
 @dataclass
@@ -45,11 +47,19 @@ class Workspace:
 
     name: str
     route: str
+    nodes: Sequence[str] = ()
+    """Where it may be moved."""
     sessions: list[str] = field(default_factory=list)
     runs: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=30))
     """The newest runs, each with its session."""
     submits: deque[Json] = field(default_factory=lambda: deque(maxlen=10))
     """The newest prompts with a run_id of their own."""
+    cancels: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=10))
+    """The newest cancels of sessions that have a key: session and key."""
+
+    @property
+    def workspace_id(self) -> str:
+        return self.route.rpartition("/")[2]
 
     @property
     def events(self) -> str:
@@ -62,7 +72,7 @@ class Workspace:
 class Client:
     def __init__(
         self,
-        http: httpx2.AsyncClient,
+        doors: Sequence[httpx2.AsyncClient],
         workspace: Workspace,
         name: str,
         *,
@@ -71,7 +81,7 @@ class Client:
         pause_s: float,
     ) -> None:
         self.name = name
-        self._http = http
+        self._doors = doors
         self._workspace = workspace
         self._random = random.Random(f"{seed}/{name}")
         self._record = record
@@ -80,6 +90,7 @@ class Client:
         self._actions: dict[Callable[[], Awaitable[None]], int] = {
             self._submit: 30,
             self._repeat: 4,
+            self._repeat_cancel: 3,
             self._answer: 22,
             self._cancel_run: 8,
             self._cancel_session: 5,
@@ -90,12 +101,14 @@ class Client:
             self._fork: 2,
             self._copy: 1,
             self._summarize: 2,
-            self._shell: 2,
+            self._shell: 4,
             self._kill_job: 2,
             self._create: 3,
             self._delete: 1,
             self._look: 3,
         }
+        if workspace.nodes:
+            self._actions[self._move] = 4
 
     async def work(self, over: asyncio.Event) -> None:
         """Act until it is over. What was begun is ended, for nothing may happen that is not on record."""
@@ -106,11 +119,12 @@ class Client:
 
     async def ask(self, kind: str, method: str, path: str, body: Json | None = None, **about: str) -> Exchange:
         """Send a request, and put it on record with whatever came of it."""
-        headers = {"idempotency-key": key} if (key := about.pop("key", "")) else {}
+        headers = {"idempotency-key": key} if (key := about.get("key", "")) else {}
+        door = self._random.choice(self._doors)
         sent_at, status, answer = time.time(), NO_ANSWER, {}
         client = about.pop("client", self.name)
         try:
-            reply = await self._http.request(method, self._workspace.route + path, json=body, headers=headers)
+            reply = await door.request(method, self._workspace.route + path, json=body, headers=headers)
             status, answer = reply.status_code, _json(reply)
         except httpx2.TimeoutException:
             answer = {"timeout": True}
@@ -135,12 +149,12 @@ class Client:
     # Also for whoever brings things to their end
 
     async def submit(self, session_id: str, prompt: str) -> Exchange:
-        return await self.ask(
-            "submit", "POST", "/agent", {"session_id": session_id, "prompt": prompt}, session_id=session_id
-        )
+        body: Json = {"session_id": session_id, "prompt": prompt, "approve": "all"}
+        return await self.ask("submit", "POST", "/agent", body, session_id=session_id)
 
-    async def cancel(self, session_id: str) -> None:
-        await self.ask("cancel_session", "POST", f"/agent/sessions/{session_id}/cancel", session_id=session_id)
+    async def cancel(self, session_id: str, key: str = "") -> None:
+        path = f"/agent/sessions/{session_id}/cancel"
+        await self.ask("cancel_session", "POST", path, session_id=session_id, key=key)
 
     async def deny(self, kind: str, ask: Json) -> None:
         await self._say(kind, ask, "deny" if kind == "permissions" else ["neither"], self.name)
@@ -152,7 +166,8 @@ class Client:
             return await self._create()
         self._prompts += 1
         own_id = self._random.random() < 0.6
-        body: Json = {"session_id": session_id, "prompt": self._plan(), "client_id": self.name}
+        prompt = call_command(self._plan()) if self._random.random() < 0.15 else self._plan()
+        body: Json = {"session_id": session_id, "prompt": prompt, "client_id": self.name}
         body["approve"] = "ask" if self._random.random() < 0.4 else "all"
         if own_id:
             body["run_id"] = f"{self.name}.{self._prompts}"
@@ -193,9 +208,10 @@ class Client:
 
     async def _shell(self) -> None:
         if session_id := self._session():
-            await self.ask(
-                "shell", "POST", f"/sessions/{session_id}/shell", {"command": "sleep 0.2"}, session_id=session_id
-            )
+            self._prompts += 1
+            kind = self._random.choice(TYPED)
+            body = {"command": command_of(Step(kind, f"{self.name}.{self._prompts}.shell.{kind}"))}
+            await self.ask("shell", "POST", f"/sessions/{session_id}/shell", body, session_id=session_id)
 
     # Cancels
 
@@ -206,7 +222,17 @@ class Client:
 
     async def _cancel_session(self) -> None:
         if session_id := self._session():
-            await self.cancel(session_id)
+            key = ""
+            if self._random.random() < 0.5:
+                self._prompts += 1
+                key = f"{self.name}.cancel.{self._prompts}"
+                self._workspace.cancels.append((session_id, key))
+            await self.cancel(session_id, key)
+
+    async def _repeat_cancel(self) -> None:
+        """As a client does that did not hear the answer."""
+        if self._workspace.cancels:
+            await self.cancel(*self._random.choice(self._workspace.cancels))
 
     async def _clear(self) -> None:
         if session_id := self._session():
@@ -279,6 +305,10 @@ class Client:
             if done.status == 201:
                 self._workspace.add_session(done.answer["id"])
 
+    async def _move(self) -> None:
+        body = {"node": self._random.choice(self._workspace.nodes), "force": self._random.random() < 0.7}
+        await self.ask("move", "POST", "/move", body)
+
     async def _look(self) -> None:
         if session_id := self._session():
             await self.ask("look", "GET", f"/sessions/{session_id}/messages?limit=20", session_id=session_id)
@@ -289,5 +319,8 @@ class Client:
 
 
 def _json(reply: httpx2.Response) -> Json:
-    value = msgspec.json.decode(reply.content) if reply.content else {}
+    try:
+        value = msgspec.json.decode(reply.content) if reply.content else {}
+    except msgspec.DecodeError:
+        value = reply.text
     return value if isinstance(value, dict) else {"value": value}

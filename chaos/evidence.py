@@ -15,6 +15,8 @@ import msgspec
 Json = dict[str, Any]
 NO_ANSWER = 0
 """The status of a request whose connection broke: it may or may not have been heard."""
+UNKNOWN = ("owner_lost", "cancel_not_durable")
+"""Codes which say that a request may have taken effect, or may yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Exchange:
     session_id: str = ""
     run_id: str = ""
     ask_id: str = ""
+    key: str = ""
+    """Requests with the same key are one."""
     body: Json = field(default_factory=dict)
     sent_at: float
     ended_at: float
@@ -44,8 +48,14 @@ class Exchange:
     answer: Json = field(default_factory=dict)
 
     @property
-    def answered(self) -> bool:
-        return self.status != NO_ANSWER
+    def is_certain(self) -> bool:
+        """Whether the client knows if it took effect."""
+        return self.status != NO_ANSWER and self.answer.get("code") not in UNKNOWN
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the client knows that it took no effect."""
+        return self.is_certain and self.status >= 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +76,36 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """What a reader got without losing its place."""
+
+    after: str
+    """The cursor that it began with."""
+    seen: list[Seen] = field(default_factory=list)
+
+    @property
+    def end(self) -> str:
+        """The cursor that it had in the end."""
+        return self.seen[-1].cursor if self.seen else self.after
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """A line that a command wrote."""
 
     token: str
     what: str
     at: float
+    server: str = ""
+    """The process that had started the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """A server process becomes the owner of a workspace."""
+
+    at: float
+    server: str
 
 
 @dataclass(kw_only=True)
@@ -81,12 +115,16 @@ class WorkspaceEvidence:
     """From the first cursor on."""
     replay: list[Seen] = field(default_factory=list)
     """The same, as frames."""
-    readers: dict[str, list[Seen]] = field(default_factory=dict)
-    resyncs: dict[str, int] = field(default_factory=dict)
-    """By reader: how often its cursor was refused."""
+    readers: dict[str, list[Piece]] = field(default_factory=dict)
+    """A new piece begins where the reader's cursor was refused."""
+    refusals: list[str] = field(default_factory=list)
+    """What readers were told instead of a stream, other than that a server or its database is away."""
+    takeovers: list[Takeover] = field(default_factory=list)
     ledger: list[Json] = field(default_factory=list)
     transcripts: dict[str, list[Json]] = field(default_factory=dict)
     """The messages of every session that is still there."""
+    elsewhere: list[str] = field(default_factory=list)
+    """What another server shows differently."""
     imported: set[str] = field(default_factory=set)
     """Sessions that came from a document, with runs that ended elsewhere."""
     pending: list[str] = field(default_factory=list)
@@ -106,7 +144,8 @@ class WorkspaceEvidence:
 @dataclass(kw_only=True)
 class Evidence:
     exchanges: list[Exchange] = field(default_factory=list)
-    starts: list[float] = field(default_factory=list)
+    crashes: int = 0
+    """Of the database."""
     workspaces: list[WorkspaceEvidence] = field(default_factory=list)
     found: list[Violation] = field(default_factory=list)
     """What was noticed at once, such as a process that outlived its server."""
@@ -126,6 +165,11 @@ def number_of(cursor: str) -> int:
     return int(cursor.rpartition("/")[2])
 
 
+def name_of(mark: str) -> str:
+    """The name of the server that a process with this mark is one of."""
+    return mark.rpartition(".")[0]
+
+
 def seen_in(frame: bytes) -> Seen:
     """A frame that begins with its id."""
     cursor = frame.partition(b"\n")[0].removeprefix(b"id: ").decode()
@@ -142,4 +186,4 @@ def read_effects(file: Path) -> list[Effect]:
     """What commands left behind. The last line may be cut off with its command."""
     lines: Iterable[str] = file.read_text().splitlines() if file.exists() else ()
     words = (line.split() for line in lines)
-    return [Effect(token, what, float(at)) for token, what, at in words]
+    return [Effect(token, what, float(at), server) for token, what, at, server in words]

@@ -11,8 +11,13 @@ from enum import StrEnum
 from typing import Any
 
 EFFECTS = "effects.log"
-"""In the workspace: `TOKEN begin|end TIME` for every command that ran."""
+"""In the workspace: `TOKEN begin|beat|end TIME SERVER` for every command that ran; a beat: it still runs."""
+COMMAND = "chaos"
+"""The custom command of every workspace."""
+COMMAND_TEXT = "By the custom command."
+"""What its prompts begin with."""
 _PLAN = re.compile(r"plan\[([\w:. -]*)\]")
+_BEGUN = re.compile(r'echo "(\S+) begin')
 
 
 class Kind(StrEnum):
@@ -38,8 +43,9 @@ class Kind(StrEnum):
     """The provider's stream breaks off: the request is repeated, so it is the last step of a plan."""
 
 
-COMMANDS = {Kind.BASH: "sleep 0.05", Kind.BASH_LONG: "sleep 4", Kind.JOB: "sleep 3"}
-COMMANDS[Kind.BASH_STUBBORN] = "trap '' TERM HUP; setsid sleep 30 & sleep 2"
+_SLEEP = "for beat in {{1..%d}}; do sleep 0.25; {beat}; done"
+COMMANDS = {Kind.BASH: "sleep 0.05", Kind.BASH_LONG: _SLEEP % 16, Kind.JOB: _SLEEP % 12}
+COMMANDS[Kind.BASH_STUBBORN] = f"trap '' TERM HUP; setsid sleep 30 & {_SLEEP % 8}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,26 @@ def decode(text: str) -> list[Step]:
     return [Step(Kind(kind), token) for kind, _, token in pairs]
 
 
+def call_command(words: str) -> str:
+    """The prompt that calls the custom command."""
+    return f"/{COMMAND} {words}"
+
+
+def command_file() -> tuple[str, str]:
+    """Its path in a workspace, and its content."""
+    return f".agents/commands/{COMMAND}.md", f"---\ndescription: As planned\n---\n{COMMAND_TEXT} $ARGUMENTS\n"
+
+
+def words_of(prompt: str) -> str:
+    """What identifies a prompt, however it was sent: as it is, or by the custom command."""
+    return prompt.removeprefix(f"/{COMMAND} ").removeprefix(f"{COMMAND_TEXT} ")
+
+
+def tokens_in(prompt: str) -> set[str]:
+    """Those of the commands that a run may start: as its plan says, or as a person typed."""
+    return set(_BEGUN.findall(prompt)) if prompt.startswith("!") else {step.token for step in decode(prompt)}
+
+
 def file_of(token: str) -> str:
     """The file that a `WRITE` step makes, relative to the workspace."""
     return f"written/{token}.txt"
@@ -71,8 +97,10 @@ def file_of(token: str) -> str:
 
 def command_of(step: Step) -> str:
     """A shell command that leaves its token in `EFFECTS` when it begins and when it ends."""
-    begin, end = (f'echo "{step.token} {when} $EPOCHREALTIME" >> {EFFECTS}' for when in ("begin", "end"))
-    return f"{begin}; {COMMANDS[step.kind]}; {end}"
+    begin, beat, end = (
+        f'echo "{step.token} {when} $EPOCHREALTIME $CHAOS_SERVER" >> {EFFECTS}' for when in ("begin", "beat", "end")
+    )
+    return f"{begin}; {COMMANDS[step.kind].format(beat=beat)}; {end}"
 
 
 def call_of(step: Step) -> tuple[str, dict[str, Any]] | None:

@@ -1,159 +1,203 @@
-"""Where the server lives: its home, its two workspaces, the processes, and every start and end of a server."""
+"""Where servers live: their homes, workspaces, model and store. One with SQLite, or one or several on PostgreSQL."""
 
 import asyncio
 import json
-import os
 import signal
 import sys
-import time
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import psutil
 
+from chaos.database import Database
+from chaos.evidence import Takeover
+from chaos.plan import command_file
+from chaos.server import MARK, Server
+from longboat.testing.fleet import Links, connect_nodes
+from longboat.testing.server import home_environ
+
 ROOT = Path(__file__).parents[1]
-WORKSPACES = ("interrupt", "resume")
-"""Named by what they do with a run that was active in a crash."""
+POLICIES = ("interrupt", "resume")
+"""What a workspace does with a run that was active in a crash."""
 DRAIN_S = 1
-START_LIMIT_S = 60
+LEASE_S = 3.0
+"""The shortest there is: another server takes over as often as possible."""
+HEARTBEAT_S = 1
+TOKEN = "the token of chaos"
 
 
-class StartFailed(Exception):
-    """The server ended before it was ready, or was not ready in time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A workspace to be, named by its policy, and by its server if only one has the directory."""
+
+    name: str
+    directory: Path
+    server: Server
+    """One that has the directory."""
+    is_shared: bool
+    """All have it."""
 
 
 @dataclass(kw_only=True)
 class Site:
     home: Path
-    environ: dict[str, str]
-    starts: list[float] = field(default_factory=list)
-    """When each server was launched, by the clock."""
-    ready_at: float = 0
-    """When the present server was ready, by the monotonic clock."""
-    _server: Process | None = None
+    servers: list[Server] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    database: Database | None = None
+    links: dict[str, Links] = field(default_factory=dict)
+    """Of each node, by its name."""
 
     @property
-    def socket(self) -> Path:
-        return self.home / "run" / "longboat.sock"
+    def is_cluster(self) -> bool:
+        return len(self.servers) > 1
+
+    @property
+    def shared(self) -> Path:
+        """A directory that is the same disk for all servers."""
+        return self.home / "work" / "shared"
 
     @property
     def store(self) -> Path:
-        return self.home / "data" / "longboat.db"
+        """The file, if there is no database."""
+        return self.servers[0].data / "longboat.db"
 
-    @property
-    def log(self) -> Path:
-        """The standard error of all servers."""
-        return self.home / "stderr.log"
+    async def takeovers(self, workspace_id: str) -> list[Takeover]:
+        """When the workspace got a new owner: where there are no leases, with each start."""
+        if self.database is None or not self.is_cluster:
+            server = self.servers[0]
+            return [Takeover(at, server.mark_at(at)) for at in server.starts]
+        named = {server.name: server for server in self.servers}
+        owners = await self.database.owners()
+        return [Takeover(at, named[name].mark_at(at)) for at, name in owners.get(workspace_id, ())]
 
-    @property
-    def server(self) -> Process:
-        assert self._server is not None
-        return self._server
+    def clients(self, *, timeout_s: float) -> list[httpx2.AsyncClient]:
+        """One of each server: at its socket or, in a cluster, through its link to clients."""
+        if not self.is_cluster:
+            return [server.client(timeout_s=timeout_s) for server in self.servers]
+        limits, headers = httpx2.Limits(max_connections=None), {"authorization": f"Bearer {TOKEN}"}
+        urls = [f"http://127.0.0.1:{self.links[server.name].clients.port}" for server in self.servers]
+        return [httpx2.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=timeout_s) for url in urls]
 
-    def directory(self, workspace: str) -> Path:
-        return self.home / "work" / workspace
+    # Processes of commands
 
-    def client(self, *, timeout_s: float) -> httpx2.AsyncClient:
-        transport = httpx2.AsyncHTTPTransport(uds=str(self.socket))
-        return httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout_s)
+    def commands_of(self, mark: str) -> list[str]:
+        """Those that the process with this mark has started."""
+        return [told for told, its_mark in self._commands() if its_mark == mark]
 
-    async def launch(self) -> Process:
-        """Start a server and do not wait until it is ready."""
-        self.starts.append(time.time())
-        with self.log.open("ab") as log:
-            self._server = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "longboat", "serve"),
-                cwd=self.home,
-                env=self.environ,
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=log,
-            )
-        return self._server
-
-    async def start(self) -> None:
-        """Start a server that answers."""
-        server = await self.launch()
-        assert server.stdout is not None
-        try:
-            async with asyncio.timeout(START_LIMIT_S):
-                line = await server.stdout.readline()
-        except TimeoutError:
-            raise StartFailed(f"not ready after {START_LIMIT_S} s") from None
-        if b"is ready" not in line:
-            raise StartFailed(f"exit code {await server.wait()}; see {self.log.name}")
-        self.ready_at = time.monotonic()
-
-    async def kill(self) -> None:
-        if self.server.returncode is None:
-            self.server.kill()
-        await self.server.wait()
-
-    def older_commands(self) -> list[str]:
-        """Processes of commands that are older than the present server."""
-        try:
-            born = psutil.Process(self.server.pid).create_time()
-        except psutil.NoSuchProcess:
-            return []
-        return [str(process.info) for process in self._commands() if process.info["create_time"] < born]
+    def stale_commands(self) -> list[str]:
+        """Those whose server has ended."""
+        marks = {server.mark for server in self.servers if server.is_running}
+        return [told for told, its_mark in self._commands() if its_mark not in marks]
 
     def living_commands(self) -> list[str]:
-        """All processes of commands."""
-        return [str(process.info) for process in self._commands()]
+        return [told for told, _ in self._commands()]
 
-    def _commands(self) -> list[psutil.Process]:
-        """They are known by their working directory, which no other process has."""
+    def _commands(self) -> list[tuple[str, str]]:
+        """Each with its mark. They are known by their working directory, which no other process has."""
         work = str(self.home / "work")
-        named = psutil.process_iter(["pid", "cwd", "create_time", "status", "cmdline"])
-        alive = (
-            process for process in named if process.info["status"] not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-        )
-        return [process for process in alive if (process.info["cwd"] or "").startswith(work)]
+        found = []
+        for process in psutil.process_iter(["pid", "cwd", "status", "cmdline"]):
+            if process.info["status"] in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                continue
+            if (process.info["cwd"] or "").startswith(work):
+                with suppress(psutil.NoSuchProcess):
+                    found.append((str(process.info), process.environ().get(MARK, "")))
+        return found
 
 
 @asynccontextmanager
-async def open_site(home: Path) -> AsyncIterator[Site]:
-    """A home with two workspaces and a model, no server yet. All processes end with the block; the files stay."""
-    for name in WORKSPACES:
-        directory = home / "work" / name
-        directory.mkdir(parents=True)
-        (directory / "longboat.json").write_text(json.dumps({"on_restart": name}))
-    complaints = home / "complaints.jsonl"
-    model = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "chaos.model", str(complaints)), cwd=ROOT, stdin=DEVNULL, stdout=PIPE
-    )
-    assert model.stdout is not None
-    base_url = (await model.stdout.readline()).decode().strip()
-    site = Site(home=home, environ=_environ(home, base_url))
-    try:
+async def open_site(home: Path, *, nodes: int = 1, postgresql: bool = False) -> AsyncIterator[Site]:
+    """A home with workspaces and a model, no server yet. All processes end with the block; the files stay."""
+    async with AsyncExitStack() as stack:
+        site = Site(home=home)
+        base_url = await stack.enter_async_context(_open_model(home / "complaints.jsonl"))
+        if nodes > 1 or postgresql:
+            site.database = Database(home / "pg")
+            await site.database.start()
+            stack.push_async_callback(site.database.close)
+        names = "abcdefgh"[:nodes]
+        site.servers = [_make_server(home / name, name, stack) for name in names]
+        await _configure(site, _config(base_url), stack)
+        site.places = _make_places(site)
         yield site
-    finally:
-        if site._server is not None:
-            await site.kill()
-        model.send_signal(signal.SIGKILL)
-        await model.wait()
 
 
-def _environ(home: Path, base_url: str) -> dict[str, str]:
+def _make_server(home: Path, name: str, stack: AsyncExitStack) -> Server:
+    home.mkdir()
+    server = Server(name=name, path=home, environ=home_environ(home), tcp=False)
+    stack.push_async_callback(server.kill)
+    return server
+
+
+async def _configure(site: Site, config: dict[str, Any], stack: AsyncExitStack) -> None:
+    """As a single server, or as nodes with links between them."""
+    if site.is_cluster:
+        assert site.database is not None
+        for server in site.servers:
+            server.tcp = True
+            server.environ["LONGBOAT_TOKEN"] = TOKEN
+        more = {"lease_s": LEASE_S, "heartbeat_s": HEARTBEAT_S}
+        nodes = {server.name: server for server in site.servers}
+        config = {**config, "server": {**config["server"], **more}}
+        site.links = await stack.enter_async_context(
+            connect_nodes(nodes, dsn=site.database.dsn, shared=site.shared, secret="the secret of chaos", config=config)
+        )
+        return
+    (server,) = site.servers
+    server.write_config(config)
+    if site.database is not None:
+        server.environ["LONGBOAT_STORE"] = site.database.dsn
+
+
+def _config(base_url: str) -> dict[str, Any]:
     provider = {"type": "openai-compatible", "base_url": base_url, "api_key": "x", "models": [{"id": "m"}]}
-    config = {
+    return {
         "providers": {"mine": provider},
         "models": {"large": "mine/m", "small": "mine/m"},
         "titles": False,
         "retry": {"base_s": 0.01},
         "server": {"drain_s": DRAIN_S},
     }
-    file = home / "config" / "longboat" / "longboat.json"
-    file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(config))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGBOAT_", "XDG_"))}
-    return kept | {
-        "HOME": str(home),
-        "LONGBOAT_RUNTIME_DIR": str(home / "run"),
-        "LONGBOAT_DATA_DIR": str(home / "data"),
-        "XDG_CONFIG_HOME": str(home / "config"),
-    }
+
+
+@asynccontextmanager
+async def _open_model(complaints: Path) -> AsyncIterator[str]:
+    """Its address."""
+    model = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "chaos.model", str(complaints)), cwd=ROOT, stdin=DEVNULL, stdout=PIPE
+    )
+    assert model.stdout is not None
+    try:
+        yield (await model.stdout.readline()).decode().strip()
+    finally:
+        model.send_signal(signal.SIGKILL)
+        await model.wait()
+
+
+def _make_places(site: Site) -> list[Place]:
+    """A workspace for each policy; in a cluster one on all servers' disk and one on a single server's."""
+    first, *others = site.servers
+    homes = [(first, POLICIES[0]), ((others or [first])[0], POLICIES[1])]
+    places = [Place(name=each, directory=site.shared / each, server=server, is_shared=True) for server, each in homes]
+    if site.is_cluster:
+        places += [
+            Place(
+                name=f"{each}-{server.name}",
+                directory=site.home / "work" / server.name / each,
+                server=server,
+                is_shared=False,
+            )
+            for server, each in homes
+        ]
+    command, text = command_file()
+    for place in places:
+        place.directory.mkdir(parents=True)
+        (place.directory / "longboat.json").write_text(json.dumps({"on_restart": place.directory.name}))
+        (place.directory / command).parent.mkdir(parents=True)
+        (place.directory / command).write_text(text)
+    return places

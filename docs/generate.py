@@ -34,7 +34,6 @@ from longboat.wire import (
     archive,
     asks,
     events,
-    figures,
     inbox,
     listings,
     model_requests,
@@ -43,8 +42,9 @@ from longboat.wire import (
     requests,
     review,
     search,
+    statistics,
     tools,
-    workshop,
+    workspace_state,
 )
 from longboat.wire.ids import Cursor
 from longboat.wire.models import RunState
@@ -195,8 +195,8 @@ def error_rows(*, answered: bool) -> list[list[str]]:
 
 def protocol() -> str:
     parts = typing.get_args(models.Part)
-    of_sessions = (models, tools, asks, inbox, workshop, listings, review)
-    pages = (*of_sessions, providers, archive, figures, search, model_requests)
+    of_sessions = (models, tools, asks, inbox, workspace_state, listings, review)
+    pages = (*of_sessions, providers, archive, statistics, search, model_requests)
     shapes = [shape for module in pages for shape in members(module, msgspec.Struct) if shape not in parts]
     return page(
         "# Protocol",

@@ -11,7 +11,7 @@ import longboat
 SOURCE = Path(longboat.__file__).parent
 ARCHITECTURE = Path(__file__).with_name("architecture.md")
 BEGIN, END = "<!-- rooms -->\n", "<!-- /rooms -->"
-COMMON = ("errors", "regular")
+COMMON = ("errors", "regular_files")
 """Modules that any room may import: not worth a word in each row."""
 
 

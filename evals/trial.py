@@ -18,9 +18,9 @@ from evals.judge import Judge, Wrong, copy_for, fingerprint
 from evals.site import Site
 from evals.task import Kind, Task
 from longboat.errors import LongboatError
-from longboat.wire.figures import CallOutcome, CallSpan
 from longboat.wire.models import FinishPart, Message, Outcome, RunComplete
 from longboat.wire.requests import Approve
+from longboat.wire.statistics import CallOutcome, CallSpan
 
 CANCEL_LIMIT_S = 30
 NOBODY = "Nobody is here to answer. Decide yourself."

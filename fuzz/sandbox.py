@@ -246,8 +246,8 @@ def _restrict(temp: Path, readable: Path) -> None:
     """Landlock as a second wall, should the filter not know a call that writes."""
     version = landlock.version()
     if version >= landlock.CAN_TRUNCATE:
-        fence = landlock.Fence(version=version, writable=(temp,), readable=(readable,), shared_memory=False)
-        _libc.syscall(_LANDLOCK_RESTRICT_SELF, landlock.Ruleset(fence).fd, 0)
+        rules = landlock.LandlockRules(version=version, writable=(temp,), readable=(readable,), shared_memory=False)
+        _libc.syscall(_LANDLOCK_RESTRICT_SELF, landlock.Ruleset(rules).fd, 0)
 
 
 def _raise_timeout(*_: object) -> None:

@@ -16,9 +16,14 @@ PACKAGES = {
     "bash": "bash",
     "tmux": "tmux",
     "chromium": "chromium",
+    "chromium-headless-shell": "chromium-headless-shell",  # without it, tests of the page take twice the CPU time
     "firefox-esr": "firefox-esr",
     "nginx": "nginx-light",
     "npm": "npm",
+    "pgbouncer": "pgbouncer",
+    "faketime": "faketime",
+    "tree": "tree",
+    "gawk": "gawk",
 }
 
 
@@ -41,7 +46,7 @@ def main() -> None:
     if not wanted:
         return
     if os.geteuid() != 0 or missing("apt-get"):
-        print(f"==> Some tests will be skipped. To run them: apt install {' '.join(wanted)}", flush=True)
+        print(f"==> Some tests will be skipped or slower. Better: apt install {' '.join(wanted)}", flush=True)
         return
     print(f"==> Installing what some tests need: {' '.join(wanted)}", flush=True)
     _apt("update", "-q")

@@ -1,5 +1,5 @@
 """Longboat's HTTP stack with no agent behind it: a prompt is decoded, committed once and answered with 202; an empty
-request is answered after two commits."""
+request is answered after two commits. With a second argument, the commits are made in that PostgreSQL database."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -33,7 +33,12 @@ async def cancel(request: Request[object, object, State]) -> None:
 
 @asynccontextmanager
 async def _lifespan(app: Litestar) -> AsyncIterator[None]:
-    app.state.commits = Commits(Path(sys.argv[1] + ".db"))
+    if len(sys.argv) > 2:
+        from benchmarks.floors.commits_postgres import PostgresCommits
+
+        app.state.commits = PostgresCommits(sys.argv[2])
+    else:
+        app.state.commits = Commits(Path(sys.argv[1] + ".db"))
     yield
 
 

@@ -64,7 +64,7 @@ def _samples(server: RunningServer, bare: Wire) -> Iterator[tuple[float, float]]
             for _ in range(RUNS):
                 server.wire.ask("POST", f"{server.workspace}/agent", {"session_id": session, "prompt": "[[hang]]"})
                 events.wait_for(b'"text":"I begin"')
-                yield _cancel_bare(bare, to_floor), _cancel(wire, to_server, events)
+                yield _cancel_bare(bare, to_floor), cancel(wire, to_server, events)
 
 
 def _cancel_bare(wire: Wire, sent: bytes) -> float:
@@ -75,7 +75,7 @@ def _cancel_bare(wire: Wire, sent: bytes) -> float:
     return time.perf_counter() - start
 
 
-def _cancel(wire: Wire, sent: bytes, events: Wire) -> float:
+def cancel(wire: Wire, sent: bytes, events: Wire) -> float:
     time.sleep(QUIET_S)
     start = time.perf_counter()
     wire.send(sent)

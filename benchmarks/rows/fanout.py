@@ -31,17 +31,17 @@ def _measure(subscribers: int, *, chunks: int, at_least: float) -> Row:
         floor("fanout", str(chunks)) as socket,
         scripted_endpoint() as url,
         longboat(f"{url}/v1") as server,
-        _crowd(socket, subscribers, "/{n}") as at_floor,
-        _crowd(server.socket, subscribers, server.events("c{n}")) as at_server,
+        crowd(socket, subscribers, "/{n}") as at_floor,
+        crowd(server.socket, subscribers, server.events("c{n}")) as at_server,
         Wire(socket) as bare,
     ):
 
         def round_of(crowd: Process, wire: Wire, prompt: bytes) -> float:
-            return chunks * subscribers / _deliver(crowd, wire, prompt)
+            return chunks * subscribers / deliver(crowd, wire, prompt)
 
         def both() -> tuple[float, float]:
             return round_of(at_floor, bare, request("POST", "/")), round_of(
-                at_server, server.wire, _prompt(server, chunks)
+                at_server, server.wire, prompt_of(server, chunks)
             )
 
         both()
@@ -49,19 +49,19 @@ def _measure(subscribers: int, *, chunks: int, at_least: float) -> Row:
     return compare(f"the same to {subscribers} subscribers, deliveries/s", rounds, per_second, at_least=at_least)
 
 
-def _prompt(server: RunningServer, chunks: int) -> bytes:
+def prompt_of(server: RunningServer, chunks: int) -> bytes:
     body = {"session_id": server.new_session(), "prompt": f"[[burst:{chunks}]]"}
     return request("POST", f"{server.workspace}/agent", body)
 
 
 @contextmanager
-def _crowd(socket: Path, count: int, target: str) -> Iterator[Process]:
+def crowd(socket: Path, count: int, target: str) -> Iterator[Process]:
     with process("-m", "benchmarks.crowd", str(socket), str(count), target) as child:
         line_of(child)
         yield child
 
 
-def _deliver(crowd: Process, wire: Wire, prompt: bytes) -> float:
+def deliver(crowd: Process, wire: Wire, prompt: bytes) -> float:
     """Seconds from the request to the last subscriber's end."""
     assert crowd.stdin is not None
     print(file=crowd.stdin, flush=True)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 
 from benchmarks.harness import Row, RunningServer, compare, longboat, milliseconds, transposed
-from benchmarks.wires import PATIENCE_S, RUN_COMPLETE, Wire, request
+from benchmarks.wires import GIVE_UP_S, RUN_COMPLETE, Wire, request
 
 ROUNDS, SAMPLES, WARM_UP = 8, 40, 20
 QUIET_S = 0.005
@@ -39,7 +39,7 @@ def _samples(server: RunningServer, arrivals: "SimpleQueue[float]") -> Iterator[
                 wire.send(sent)
                 wire.answer()
                 accepted = time.perf_counter() - start
-                arrived = arrivals.get(timeout=PATIENCE_S) - start
+                arrived = arrivals.get(timeout=GIVE_UP_S) - start
                 events.wait_for(RUN_COMPLETE)
                 yield accepted, arrived
 

@@ -22,7 +22,7 @@ SHOWN = "() => document.querySelector('.inbox .quiet')?.textContent && performan
 
 def measure() -> list[Row]:
     with scripted_endpoint() as endpoint, longboat(f"{endpoint}/v1") as empty, longboat(f"{endpoint}/v1") as full:
-        _fill(full)
+        fill(full)
         rounds = [(_read(empty), _read(full)) for _ in range(ROUNDS + 1)][1:]
         told = f"inbox with {WAITING:,} waiting, floor: an empty one"
         rows = [compare(f"{told}; GET /v1/inbox, one item", rounds, milliseconds, at_most=2)]
@@ -55,11 +55,11 @@ def _opened(at: Door) -> tuple[float, float]:
         return float(page.evaluate(PAINTED)), float(shown.json_value())
 
 
-def _fill(server: RunningServer) -> None:
+def fill(server: RunningServer) -> None:
     """Into the store itself: 1,000 runs that wait would be another benchmark."""
     session_id = server.new_session()
     workspace_id = server.workspace.rpartition("/")[2]
-    asks = [_ask(number, session_id) for number in range(WAITING)]
+    asks = asks_of(session_id)
     _insert(Path(server.environ["LONGBOAT_DATA_DIR"]) / "longboat.db", workspace_id, asks)
 
 
@@ -71,6 +71,10 @@ def _insert(path: Path, workspace_id: str, asks: Sequence[Permission]) -> None:
             [(ask.id, workspace_id, ask.session_id, ask.run_id, msgspec.json.encode(ask)) for ask in asks],
         )
     connection.close()
+
+
+def asks_of(session_id: str) -> list[Permission]:
+    return [_ask(number, session_id) for number in range(WAITING)]
 
 
 def _ask(number: int, session_id: str) -> Permission:

@@ -1,11 +1,12 @@
 """One ask, one end; and no command runs twice, or without the word that it needs."""
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator
 
 from chaos.checks.runs import accepted
-from chaos.evidence import Evidence, Json, Violation, WorkspaceEvidence
-from chaos.plan import decode
+from chaos.evidence import Evidence, Json, Violation, WorkspaceEvidence, name_of
+from chaos.plan import decode, tokens_in
 
 REQUESTS = ("permission_request", "question_request")
 NOTIFICATIONS = ("permission_notification", "question_notification")
@@ -45,18 +46,45 @@ def _check_answers(
 
 def check_commands(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     """At most once, never for a run that did not start, and only with a yes if it had to be asked."""
-    counts = Counter((effect.token, effect.what) for effect in workspace.effects)
+    counts = Counter((effect.token, effect.what) for effect in workspace.effects if effect.what != "beat")
     for (token, what), count in counts.items():
         if count > 1:
             yield Violation(promise="a command runs at most once", what=f"{workspace.name}: {count} × {what} {token}")
     begun = {token for token, what in counts if what == "begin"}
     for run in workspace.last_runs().values():
-        tokens = begun & {step.token for step in decode(run["prompt"])}
+        tokens = begun & tokens_in(run["prompt"])
         if tokens and run["started_at"] is None and run["folded_into"] is None:
             yield Violation(
                 promise="a run that did not start does nothing", what=f"{workspace.name}: {tokens} of {run}"
             )
     yield from _check_allowed(evidence, workspace, begun)
+
+
+def check_owners(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
+    """G3: no command runs at a server while another one is the owner. What a killed server leaves behind when it starts
+    again at once is looked for among the processes."""
+    del evidence
+    for effect in workspace.effects:
+        place = bisect(workspace.takeovers, effect.at, key=lambda takeover: takeover.at)
+        owner = workspace.takeovers[place - 1].server if place else ""
+        if name_of(owner) != name_of(effect.server):
+            what = f"{workspace.name}: {effect}, and {owner} had taken over"
+            yield Violation(promise="no command outlives a takeover", what=what)
+
+
+def check_moves(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
+    """G12: a move that is answered has left nothing running; the node that it names is the next to start a command."""
+    for move in evidence.of(workspace, "move"):
+        if move.status != 200:
+            continue
+        if move.answer["owner"] != move.body["node"]:
+            yield Violation(promise="a move leads where it was told", what=f"{workspace.name}: {move}")
+        for effect in workspace.effects:
+            place = bisect(workspace.takeovers, effect.at, key=lambda takeover: takeover.at)
+            is_taken_over = place > 0 and workspace.takeovers[place - 1].at > move.sent_at
+            if effect.at > move.ended_at and not is_taken_over and name_of(effect.server) != move.body["node"]:
+                what = f"{workspace.name}: {effect} after {move}"
+                yield Violation(promise="no command outlives a move", what=what)
 
 
 def _check_allowed(evidence: Evidence, workspace: WorkspaceEvidence, begun: set[str]) -> Iterator[Violation]:

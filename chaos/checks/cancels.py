@@ -5,22 +5,25 @@ sent, and after it if it was sent when the cancel had been answered. Of what ove
 """
 
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from chaos.checks.runs import accepted, first_sent
 from chaos.evidence import Evidence, Exchange, Json, Violation, WorkspaceEvidence, instant
-from chaos.plan import decode
+from chaos.plan import tokens_in
 
 CANCELING = ("cancel_session", "cancel_run", "clear", "delete")
 STOP_S = 5.0
 """How long after its cancel a run of the same server may still begin a command: it was already about to."""
+LATE_S = 30.0
+"""How long after a client gave up a cancel may still arrive: a server that passed it on is gone, and a link was cut."""
 HOLDS = "a canceled run does not start, go on or come back"
 
 
 def check_cancels(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     runs = workspace.last_runs()
     known, sent = accepted(evidence, workspace), first_sent(evidence, workspace)
-    for cancel in evidence.of(workspace, *CANCELING):
+    for cancel in _merged(evidence.of(workspace, *CANCELING)):
         if cancel.status not in (200, 204):
             continue
         yield from _check_list(workspace, cancel, runs, known)
@@ -76,18 +79,23 @@ def _check_covered(
         yield Violation(promise=HOLDS, what=f"{workspace.name}: started after {cancel}: {run}")
     if run["outcome"] == "interrupted":
         yield Violation(promise=HOLDS, what=f"{workspace.name}: interrupted and not canceled after {cancel}: {run}")
-    tokens = {step.token for step in decode(run["prompt"])}
-    server = bisect(evidence.starts, cancel.ended_at)
+    tokens = tokens_in(run["prompt"])
+    owner = _owner(workspace, cancel.ended_at)
     for effect in workspace.effects:
         if effect.token not in tokens or effect.what != "begin" or effect.at < cancel.ended_at:
             continue
-        if effect.at > cancel.ended_at + STOP_S or bisect(evidence.starts, effect.at) > server:
+        if effect.at > cancel.ended_at + STOP_S or _owner(workspace, effect.at) > owner:
             yield Violation(promise=HOLDS, what=f"{workspace.name}: {effect} after {cancel}")
+
+
+def _owner(workspace: WorkspaceEvidence, instant: float) -> int:
+    """How many owners there had been by then."""
+    return bisect(workspace.takeovers, instant, key=lambda takeover: takeover.at)
 
 
 def check_reasons(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     """Nothing is canceled that no one canceled. A sub-agent's run is canceled with the one that sent it."""
-    cancels = list(evidence.of(workspace, *CANCELING))
+    cancels = _merged(evidence.of(workspace, *CANCELING))
     sent = first_sent(evidence, workspace)
     for run in workspace.last_runs().values():
         if run["outcome"] == "canceled" and run["parent_run_id"] is None:
@@ -98,10 +106,39 @@ def check_reasons(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[
                 )
 
 
+def _merged(cancels: Iterable[Exchange]) -> list[Exchange]:
+    """Those with the same key are one, from the first time it was sent to the first answer."""
+    found: list[Exchange] = []
+    keyed: dict[str, list[Exchange]] = {}
+    for cancel in cancels:
+        if cancel.key:
+            keyed.setdefault(cancel.key, []).append(cancel)
+        else:
+            found.append(cancel)
+    for same in keyed.values():
+        answered = [each for each in same if each.status == 200]
+        first = min(answered, key=lambda each: each.ended_at) if answered else same[-1]
+        found.append(replace(first, sent_at=min(each.sent_at for each in same)))
+    return found
+
+
+def check_repeats(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
+    """G5: a cancel that is sent again gets the same answer."""
+    answers: dict[str, set[str]] = {}
+    for cancel in evidence.of(workspace, "cancel_session"):
+        if cancel.key and cancel.status == 200:
+            answers.setdefault(cancel.key, set()).add(str(cancel.answer))
+    for key, different in answers.items():
+        if len(different) > 1:
+            what = f"{workspace.name}: {key} had the answers {different}"
+            yield Violation(promise="a repeated cancel has the same answer", what=what)
+
+
 def _may_have_canceled(cancel: Exchange, run: Json, sent_at: float) -> bool:
     """Whether it was under way during the run's life, and reached it: by its id, its host or its session."""
     if cancel.kind == "cancel_run" and cancel.run_id not in (run["run_id"], run["folded_into"]):
         return False
     if cancel.kind != "cancel_run" and cancel.session_id != run["session_id"]:
         return False
-    return cancel.ended_at >= sent_at and cancel.sent_at <= instant(run["finished_at"])
+    arrived_by = cancel.ended_at if cancel.is_certain else cancel.ended_at + LATE_S
+    return arrived_by >= sent_at and cancel.sent_at <= instant(run["finished_at"])

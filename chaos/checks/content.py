@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from chaos.evidence import Evidence, Json, Violation, WorkspaceEvidence
+from chaos.evidence import NO_ANSWER, Evidence, Json, Violation, WorkspaceEvidence
 from chaos.plan import Kind
 
 
@@ -102,9 +102,10 @@ def check_forks(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Vi
 def check_files(evidence: Evidence, workspace: WorkspaceEvidence) -> Iterator[Violation]:
     """A4: a file is there if the call that wrote it stands in the transcript, and gone if that was undone.
 
-    Files are put back before the transcript is: where a kill came in between, they may be apart until the next undo.
+    Files are put back before the transcript is: where a kill or an outage of the database came in between, they may be
+    apart until the next undo.
     """
-    cut_off = {each.session_id for each in evidence.of(workspace, "undo", "redo") if not each.answered}
+    cut_off = {each.session_id for each in evidence.of(workspace, "undo", "redo") if each.status in (NO_ANSWER, 503)}
     for token, (session_id, stands) in _written(workspace).items():
         if session_id not in workspace.transcripts or session_id in cut_off:
             continue

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from picturing.scene import PATIENCE_S, ROOT, Scene
+from picturing.scene import GIVE_UP_S, ROOT, Scene
 
 LOOK_S = 0.08
 LONGEST_S = 1.6
@@ -58,7 +58,7 @@ class Pane:
 
     async def shows(self, text: str) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(GIVE_UP_S):
                 while text not in self.text:  # noqa: ASYNC110 — a terminal tells no one what it shows
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:

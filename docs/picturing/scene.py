@@ -23,7 +23,7 @@ from longboat.testing.endpoint import ScriptedEndpoint
 ROOT = Path("/tmp/anna")
 MARK = ROOT / ".pictures"
 TOKEN = "a-token-for-pictures-only"
-PATIENCE_S = 40
+GIVE_UP_S = 40
 
 
 @dataclass(kw_only=True)
@@ -94,7 +94,7 @@ class Scene:
             stdout=PIPE,
         )
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(GIVE_UP_S):
                 await self._ready(process)
             yield
         finally:

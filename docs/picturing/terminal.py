@@ -14,7 +14,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from longboat.tui.app import LongboatApp
-from picturing.scene import PATIENCE_S, Scene
+from picturing.scene import GIVE_UP_S, Scene
 
 SIZE = (110, 32)
 FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -35,7 +35,7 @@ class Window:
 
     async def sees(self, text: str) -> None:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(GIVE_UP_S):
                 while text not in self.text:
                     await self.pilot.pause(0.05)
         except TimeoutError:
@@ -44,7 +44,7 @@ class Window:
 
     async def gone(self, text: str) -> None:
         """Wait until something is no longer shown."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(GIVE_UP_S):
             while text in self.text:
                 await self.pilot.pause(0.05)
 

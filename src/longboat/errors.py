@@ -23,6 +23,8 @@ LongboatError
 ├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
 │   ├── TreeAway              the directory is on a node that is not running
+│   ├── TreePinned            the directory is on one node's disk, so no other node can work on it
+│   ├── WorkspaceBusy         asked to move only if no run is active, but one is
 │   ├── SessionClosing
 │   ├── SessionIdTaken
 │   ├── RunIdTaken
@@ -209,8 +211,27 @@ class TreeAway(Conflict):
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"This needs the directory {directory}, which is on a server that is not running. Prompts are queued until "
-            "it is back."
+            f"The directory {directory} is on a node that is not running. Prompts are queued until it is back."
+        )
+
+
+class TreePinned(Conflict):
+    code = "tree_pinned"
+
+    def __init__(self, directory: str, home: str) -> None:
+        super().__init__(
+            f"The directory {directory} is on the disk of {home}, so no other node can work on it. You can only move "
+            "workspaces whose directory all nodes share (`server.shared_trees`)."
+        )
+
+
+class WorkspaceBusy(Conflict):
+    code = "workspace_busy"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A run is active. Wait for it, cancel it, or move with force: then it has a few seconds to end, and is "
+            "interrupted or resumed on the other node as after a restart."
         )
 
 
@@ -380,27 +401,25 @@ class OwnedElsewhere(Unavailable):
     code = "owned_elsewhere"
 
     def __init__(self, workspace_id: str) -> None:
-        super().__init__(f"Another server of the cluster has workspace {workspace_id} now. Try again in a moment.")
+        super().__init__(f"Another node now owns workspace {workspace_id}. Try again in a moment.")
 
 
 class OwnerUnreachable(Unavailable):
     code = "owner_unreachable"
 
     def __init__(self, url: str) -> None:
-        super().__init__(
-            f"This workspace belongs to the server at {url}, which cannot be reached. Try again in a moment."
-        )
+        super().__init__(f"The node at {url} owns this workspace and cannot be reached. Try again in a moment.")
 
 
 class OwnerLost(StoreUnavailable):
-    """This node is no longer the owner of the workspace."""
+    """The workspace was closed here before the answer was known: the server stops, or its lease is over."""
 
     code = "owner_lost"
 
     def __init__(self) -> None:
         super().__init__(
-            "The server that was handling this request lost the workspace before it could answer. The request may or "
-            "may not have taken effect: check before you send it again."
+            "The server that was handling this request stopped or lost the workspace before it could answer. The "
+            "request may or may not have taken effect: check before you send it again."
         )
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from longboat.testing import HttpStep, encode_script
+from longboat.testing.server import GIVE_UP_S, home_environ
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
 from secrecy import ENVIRON, check_files, check_for_secrets, provider
 
 Process = subprocess.Popen[str]
-PATIENCE_S = 60
 LONGBOAT = (sys.executable, "-m", "longboat")
 """The command, as every test starts it."""
 
@@ -41,14 +41,14 @@ class Endpoint:
 
     def wait_for_gate(self, name: str) -> None:
         """Until a script stands at the gate."""
-        assert self._ask(f"/control/gate/{name}?wait={PATIENCE_S}")["reached"]
+        assert self._ask(f"/control/gate/{name}?wait={GIVE_UP_S}")["reached"]
 
     def reset(self) -> None:
         """Forget scripts, gates and requests."""
         self._ask("/control/reset", b"")
 
     def _ask(self, path: str, body: bytes | None = None) -> Any:
-        with urllib.request.urlopen(self.url + path, data=body, timeout=PATIENCE_S + 5) as answer:
+        with urllib.request.urlopen(self.url + path, data=body, timeout=GIVE_UP_S + 5) as answer:
             return json.load(answer)
 
 
@@ -105,7 +105,7 @@ class Home:
         os.kill(pid, signal.SIGKILL)
         for process in self.processes:
             if process.pid == pid:
-                process.wait(PATIENCE_S)
+                process.wait(GIVE_UP_S)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Done:
 
 def finished(process: Process, given: str | None = None) -> Done:
     """The process's end, for which it has a minute."""
-    out, err = process.communicate(given, timeout=PATIENCE_S)
+    out, err = process.communicate(given, timeout=GIVE_UP_S)
     check_for_secrets(out or "", "a command's output")
     check_for_secrets(err or "", "a command's errors")
     return Done(process.returncode, out or "", err or "")
@@ -150,7 +150,7 @@ def scripted_endpoint() -> Iterator[Endpoint]:
         yield Endpoint(url)
     finally:
         process.terminate()
-        process.wait(PATIENCE_S)
+        process.wait(GIVE_UP_S)
         process.stdout.close()
 
 
@@ -163,7 +163,8 @@ def home_with(endpoint: Endpoint) -> Iterator[Home]:
     try:
         yield home
     finally:
-        home.longboat("stop", "--force", cwd=path)
+        if home.socket.exists():  # else its server, if there was one, has left already
+            home.longboat("stop", "--force", cwd=path)
         _end(home.processes)
         check_files(path / "data" / "server.log")
         shutil.rmtree(path, ignore_errors=True)  # a server that was killed may still be removing its files
@@ -171,14 +172,7 @@ def home_with(endpoint: Endpoint) -> Iterator[Home]:
 
 def environ_of(path: Path) -> dict[str, str]:
     """The environment of a user whose home is there."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("LONGBOAT_", "XDG_"))}
-    return kept | {
-        "HOME": str(path),
-        "LONGBOAT_RUNTIME_DIR": str(path / "run"),
-        "LONGBOAT_DATA_DIR": str(path / "data"),
-        "XDG_CONFIG_HOME": str(path / "config"),
-        **ENVIRON,
-    }
+    return home_environ(path) | ENVIRON
 
 
 def _configure(path: Path, endpoint: Endpoint) -> None:
@@ -198,7 +192,7 @@ def _end(processes: Iterable[Process]) -> None:
     for process in processes:
         if process.poll() is None:
             process.kill()
-        process.wait(PATIENCE_S)
+        process.wait(GIVE_UP_S)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import PATIENCE_S
+from cli_home import GIVE_UP_S
 from websockets.asyncio.client import ClientConnection, connect
 
 from parts import how, missing, where
@@ -53,7 +53,7 @@ class Firefox:
         number = next(self._numbers)
         answered = self._asked[number] = asyncio.get_running_loop().create_future()
         await self.socket.send(json.dumps({"id": number, "method": method, "params": parameters}))
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(GIVE_UP_S):
             answer = await answered
         assert answer["type"] == "success", (method, answer)
         result: dict[str, Any] = answer["result"]
@@ -158,7 +158,7 @@ async def open_firefox() -> AsyncIterator[Firefox]:
 
 
 async def _address(stderr: asyncio.StreamReader) -> str:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(GIVE_UP_S):
         async for line in stderr:
             if found := re.search(rb"WebDriver BiDi listening on (ws://\S+)", line):
                 return found[1].decode()

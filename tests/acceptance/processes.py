@@ -8,32 +8,35 @@ import asyncio
 import hashlib
 import json
 import shutil
-import signal
-import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import msgspec
-from cli_home import LONGBOAT, PATIENCE_S, Done, environ_of
+from cli_home import GIVE_UP_S, LONGBOAT, Done, environ_of
 from postgres import database_of
 from sessions import SessionClient
 
 from longboat.config.trust import record
 from longboat.testing.endpoint import ScriptedEndpoint
-from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
+from longboat.testing.fleet import connect_nodes
+from longboat.testing.server import ServerProcess
 from secrecy import SECRETS, CheckedTransport, check_files, check_for_secrets, check_reader, mcp, provider
 
-GIVE_UP_S = 100
+TEST_LIMIT_S = 100
 BOTH_DOORS = ["unix", "tcp"]
 EVERY_STORE = [*BOTH_DOORS, "postgres"]
 """And a server at its unix socket whose sessions are in PostgreSQL."""
+AROUND = ["unix", "door"]
+"""A server with SQLite at its unix socket; and a node on PostgreSQL whose clients are all at another node, by TCP. Most
+rules need no more: "door" has what "tcp" and "postgres" have."""
+OWNER = "owner"
+"""The name of the node that owns what a site with a door has."""
 
 
 class Door(Enum):
@@ -44,39 +47,34 @@ class Door(Enum):
 
 
 @dataclass(kw_only=True)
-class Site:
+class Site(ServerProcess):
     """Where one server lives: its home, its data, the model it asks, and the process itself, which may be replaced."""
 
-    path: Path
-    door: Door
     model: ScriptedEndpoint
-    environ: dict[str, str]
     clients: AsyncExitStack
-    processes: list[Process] = field(default_factory=list)
-    port: int = 0
-    _server: Process | None = None
+    other: "Site | None" = None
+    """The node that clients use instead of this one, which is the home and the owner of all directories here. It starts
+    with the first server, and is not killed with it: see `outlives`."""
     _projects: int = 0
 
     @property
-    def data(self) -> Path:
-        return self.path / "data"
+    def front(self) -> "Site":
+        """Where clients come in."""
+        return self.other or self
 
     @property
-    def socket(self) -> Path:
-        return self.path / "run" / SOCKET_NAME
+    def outlives(self) -> bool:
+        """Whether requests and streams of clients outlive the death of the server: the door waits for the next start,
+        and asks again (G4, G5). Otherwise they break."""
+        return self.other is not None
+
+    async def serve(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> None:
+        first = [self.other.serve()] if self.other is not None and not self.other.processes else []
+        await asyncio.gather(super().serve(*failpoint, under=under, **options), *first)
 
     @property
-    def log(self) -> Path:
-        """What all servers of this site said on stderr."""
-        return self.path / "server.log"
-
-    @property
-    def server(self) -> Process:
-        assert self._server is not None
-        return self._server
-
-    def discovery(self) -> Discovery:
-        return msgspec.json.decode((self.path / "run" / DISCOVERY_NAME).read_bytes(), type=Discovery)
+    def door(self) -> Door:
+        return Door.TCP if self.tcp else Door.UNIX
 
     def project(self, name: str = "project", **changes: Any) -> Path:
         """A directory whose longboat.json names the scripted endpoint, and is trusted.
@@ -86,53 +84,34 @@ class Site:
         self._projects += 1
         directory = self.path / "projects" / str(self._projects) / name
         directory.mkdir(parents=True)
-        config = json.dumps(project_config(self.model, **changes)).encode()
-        (directory / "longboat.json").write_bytes(config)
-        record(self.path / "config" / "longboat" / "trusted.json", directory, hashlib.sha256(config).hexdigest())
+        self.configure(directory, **changes)
         return directory
 
-    # The server
+    def configure(self, directory: Path, **changes: Any) -> None:
+        """Write its longboat.json, and trust it first: a server that reads it in between sees all of it."""
+        config = json.dumps(project_config(self.model, **changes)).encode()
+        self._trust(directory, config)
+        (directory / "longboat.json").write_bytes(config)
 
-    async def serve(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> None:
-        """Start a server, once it answers. `failpoint`: how it is to die; `under`: a command that starts it; `module`:
-        what is run instead of `longboat`."""
-        self._server = process = await self.launch(*failpoint, under=under, **options)
-        assert process.stdout is not None
-        first = await process.stdout.readline()
-        assert b"is ready" in first, self.log.read_text()
-        found = self.discovery()
-        self.port = int((found.url or ":0").rpartition(":")[2])
+    def trust(self, directory: Path) -> None:
+        self._trust(directory, (directory / "longboat.json").read_bytes())
 
-    async def launch(self, *failpoint: str, under: Sequence[str] = (), **options: Any) -> Process:
-        """Start a server and do not wait for it."""
-        environ = self.environ | options.pop("environ", {})
-        module = options.pop("module", LONGBOAT[2:])
-        module = ["longboat.testing.failpoints", *failpoint, "--"] if failpoint else module
-        tcp = ["--port", str(self.port)] if self.door is Door.TCP else []
-        command = [*under, sys.executable, "-m", *module, "serve", "--data-dir", str(self.data), *tcp]
-        with self.log.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *command, cwd=self.path, env=environ, stdin=DEVNULL, stdout=PIPE, stderr=log, **options
-            )
-        self.processes.append(process)
-        return process
+    def _trust(self, directory: Path, config: bytes) -> None:
+        record(self.path / "config" / "longboat" / "trusted.json", directory, hashlib.sha256(config).hexdigest())
 
-    async def died(self) -> None:
-        """Wait until the failpoint has killed the server."""
-        async with asyncio.timeout(PATIENCE_S):
-            assert await self.server.wait() == -signal.SIGKILL
-
-    async def kill(self) -> None:
-        """As a power cut would."""
-        self.server.kill()
-        await self.died()
+    # Commands
 
     async def longboat(self, *arguments: str, cwd: Path) -> Process:
-        """A command beside the server, its outputs on pipes."""
+        """A command beside the server, its outputs on pipes. It runs at the other node if there is one."""
+        environ = self.environ
+        if self.other is not None:
+            command, *rest = arguments
+            arguments = (command, "--cwd", f"{OWNER}:{cwd}", *rest)
+            environ, cwd = self.other.environ | {"LONGBOAT_URL": self.other.discovery().url or ""}, self.other.path
         process = await asyncio.create_subprocess_exec(
             *(*LONGBOAT, *arguments),
             cwd=cwd,
-            env=self.environ,
+            env=environ,
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
@@ -144,23 +123,26 @@ class Site:
 
     async def client(self, door: Door | None = None) -> httpx2.AsyncClient:
         """A client at a door, by default the site's own; it is closed with the site."""
+        if door is None and self.other is not None:
+            return await self.other.client()
         if (door or self.door) is Door.TCP:
             pool, url, headers = httpx2.AsyncHTTPTransport(), self.discovery().url or "", self.headers
         else:
             limits = httpx2.Limits(max_connections=None)
             pool, url, headers = httpx2.AsyncHTTPTransport(uds=str(self.socket), limits=limits), "http://localhost", {}
-        http = httpx2.AsyncClient(transport=CheckedTransport(pool), base_url=url, headers=headers, timeout=PATIENCE_S)
+        http = httpx2.AsyncClient(transport=CheckedTransport(pool), base_url=url, headers=headers, timeout=GIVE_UP_S)
         return await self.clients.enter_async_context(http)
 
     @property
     def headers(self) -> dict[str, str]:
         """What this door asks of a request."""
-        return {"authorization": f"Bearer {self.discovery().token}"} if self.door is Door.TCP else {}
+        return {"authorization": f"Bearer {self.front.discovery().token}"} if self.door is Door.TCP else {}
 
     async def session(self, directory: Path, door: Door | None = None) -> SessionClient:
         """A new session in a directory, seen by a client of its own."""
         http = await self.client(door)
-        joined = await http.post("/v1/workspaces", json={"path": str(directory)})
+        where = {"path": str(directory)} | ({"node": OWNER} if self.other is not None else {})
+        joined = await http.post("/v1/workspaces", json=where)
         assert joined.status_code in (200, 201), joined.text
         return await SessionClient.create(http, f"/v1/workspaces/{joined.json()['id']}")
 
@@ -171,7 +153,7 @@ class Site:
     async def raw(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A bare connection, for what no well-behaved client does."""
         if self.door is Door.TCP:
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.front.port)
         else:
             reader, writer = await asyncio.open_unix_connection(str(self.socket))
         check_reader(reader, "the answer to raw bytes")
@@ -193,19 +175,21 @@ def project_config(model: ScriptedEndpoint, **changes: Any) -> dict[str, Any]:
 @asynccontextmanager
 async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[Site]:
     """A fresh site without a server; whatever is started there is ended with it."""
+    if door == "door":
+        async with _open_nodes(drain_s) as site:
+            yield site
+        return
     path = Path(tempfile.mkdtemp(prefix="lb-", dir="/tmp"))  # pytest's own paths are too long for a socket
-    config = path / "config" / "longboat"
-    config.mkdir(parents=True)
-    (config / "longboat.json").write_text(json.dumps({"server": {"drain_s": drain_s}}))
     # Below pytest's own timeout, which would leave the processes behind.
-    async with ScriptedEndpoint() as model, AsyncExitStack() as clients, asyncio.timeout(GIVE_UP_S):
+    async with ScriptedEndpoint() as model, AsyncExitStack() as clients, asyncio.timeout(TEST_LIMIT_S):
         site = Site(
             path=path,
-            door=Door.UNIX if door == "postgres" else Door(door),
+            tcp=door == Door.TCP.value,
             model=model,
             environ=environ_of(path) | {"LONGBOAT_TOKEN": SECRETS["server token"]},
             clients=clients,
         )
+        site.write_config({"server": {"drain_s": drain_s}})
         if door == "postgres":
             site.environ["LONGBOAT_STORE"] = await asyncio.to_thread(database_of, site.data)
         try:
@@ -220,9 +204,26 @@ async def open_site(door: str = "unix", *, drain_s: float = 1) -> AsyncIterator[
             shutil.rmtree(path)
 
 
+@asynccontextmanager
+async def _open_nodes(drain_s: float) -> AsyncIterator[Site]:
+    """An owner, and the node that its clients use. A lease is longer than a test: nobody else takes it over."""
+    async with AsyncExitStack() as network, open_site("tcp") as owner, open_site("tcp") as other:
+        (shared := owner.path / "shared").mkdir()
+        connected = connect_nodes(
+            {OWNER: owner, "other": other},
+            dsn=await asyncio.to_thread(database_of, owner.data),
+            shared=shared,
+            secret=SECRETS["cluster secret"],
+            config={"server": {"drain_s": drain_s}},
+        )
+        await network.enter_async_context(connected)
+        owner.other = other
+        yield owner
+
+
 async def ended(process: Process) -> Done:
     """The end of a command, for which it has a minute."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(GIVE_UP_S):
         out, err = await process.communicate()
     assert process.returncode is not None
     check_for_secrets(out, "a command's output")

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import msgspec
-from cli_home import PATIENCE_S
+from cli_home import GIVE_UP_S
 
 from longboat.wire.events import Event, decode_event
 from longboat.wire.models import RunComplete
@@ -42,6 +42,10 @@ class Watch:
         self.connected = True
         self._notify()
 
+    def reconnect(self) -> None:
+        """The next bytes are those of another connection: the rest of a broken frame will not come."""
+        self._rest = b""
+
     def close(self) -> None:
         self.closed = True
         self._notify()
@@ -61,7 +65,7 @@ class Watch:
     async def until(self, holds: Callable[[Event], bool]) -> Event:
         """The first event that is so, come or still to come."""
         seen = 0
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(GIVE_UP_S):
             while True:
                 for event in self.events[seen:]:
                     if holds(event):
@@ -71,7 +75,7 @@ class Watch:
                 await self._changed.wait()
 
     async def opened(self, *, snapshot: bool) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(GIVE_UP_S):
             while not self.connected and not self.closed:
                 await self._changed.wait()
         if snapshot:
@@ -96,7 +100,7 @@ class Watch:
         await self.until(lambda event: event.type == "message_delta" and wanted in event.payload.text)
 
     async def end(self) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(GIVE_UP_S):
             while not self.closed:
                 await self._changed.wait()
 
@@ -121,7 +125,7 @@ def shared(one: Watch, other: Watch) -> tuple[list[bytes], list[bytes]]:
     """What both streams have had time to show, which must be the same; neither may have a gap."""
     spans = [[int(cursor_of(frame).rpartition("/")[2]) for frame in watch.frames] for watch in (one, other)]
     for span in spans:
-        assert span == list(range(span[0], span[-1] + 1)), "numbers are missing or out of order"
+        assert span == list(range(span[0], span[-1] + 1)), f"numbers are missing or out of order: {span}"
     first, last = max(span[0] for span in spans), min(span[-1] for span in spans)
     mine, theirs = (
         watch.frames[first - span[0] : last - span[0] + 1] for watch, span in zip((one, other), spans, strict=True)
@@ -163,8 +167,9 @@ class SessionClient:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["run_id"])
 
-    async def cancel(self) -> list[str]:
-        answer = await self.http.post(f"{self.workspace}/agent/sessions/{self.session_id}/cancel")
+    async def cancel(self, key: str | None = None) -> list[str]:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        answer = await self.http.post(f"{self.workspace}/agent/sessions/{self.session_id}/cancel", headers=headers)
         assert answer.status_code == 200, answer.text
         return list(answer.json()["canceled"])
 
@@ -182,7 +187,7 @@ class SessionClient:
 
     async def outcome(self, run_id: str) -> str:
         """How the run ended, once it has."""
-        run = await self.run(run_id, wait_s=PATIENCE_S / 2)
+        run = await self.run(run_id, wait_s=GIVE_UP_S / 2)
         assert run["state"] == "finished", run
         return str(run["outcome"])
 

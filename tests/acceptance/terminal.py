@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cli_home import PATIENCE_S, Home, Process
+from cli_home import GIVE_UP_S, Home, Process
 
 
 def read_until(terminal: int, wanted: bytes) -> bytes:
     """All that was shown, once it holds the text. What never comes fails this test alone, not all that run with it."""
-    seen, end = b"", time.monotonic() + PATIENCE_S
+    seen, end = b"", time.monotonic() + GIVE_UP_S
     while wanted not in seen:
         ready, _, _ = select.select([terminal], [], [], max(0, end - time.monotonic()))
         assert ready, f"{wanted!r} was never shown, but:\n{seen!r}"
@@ -48,7 +48,7 @@ class Terminal:
 
     def until(self, wanted: str) -> str:
         """All that was shown, once it holds the text."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + GIVE_UP_S
         while wanted not in self.seen:
             ready, _, _ = select.select([self._outer], [], [], max(0, end - time.monotonic()))
             chunk = self._read() if ready else ""
@@ -70,7 +70,7 @@ class Terminal:
         while self._read():
             pass
         os.close(self._outer)
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(GIVE_UP_S)
 
     @property
     def lines(self) -> list[str]:

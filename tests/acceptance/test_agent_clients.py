@@ -5,12 +5,12 @@ import json
 from typing import Any
 
 import pytest
-from processes import BOTH_DOORS, open_site
+from processes import AROUND, open_site
 from sessions import check_request, shared, terminal_events
 
 from longboat.testing import CallTool, Say
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", BOTH_DOORS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", AROUND)]
 
 
 def call(name: str, /, **arguments: Any) -> CallTool:

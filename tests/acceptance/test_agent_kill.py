@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_home import PATIENCE_S
+from cli_home import GIVE_UP_S
 from other_processes import is_alive, wait_until
-from processes import Site, open_site
+from processes import AROUND, Site, open_site
 from sessions import SessionClient, check_request
 
 from longboat.testing import CallTool, Say
@@ -25,7 +25,7 @@ def call(name: str, /, **arguments: Any) -> CallTool:
 
 
 async def pids_in(file: Path, count: int) -> list[int]:
-    await wait_until(lambda: len(_numbers(file)) >= count, within_s=PATIENCE_S)
+    await wait_until(lambda: len(_numbers(file)) >= count, within_s=GIVE_UP_S)
     return _numbers(file)
 
 
@@ -43,10 +43,12 @@ async def listed(session: SessionClient, kind: str) -> list[dict[str, Any]]:
     return list((await session.http.get(f"{session.workspace}/{kind}")).json()["items"])
 
 
-@pytest.mark.parametrize("background", [False, True])
-async def test_b6_the_processes_of_a_killed_servers_shells_are_gone_after_the_next_start(background: bool) -> None:
+@pytest.mark.parametrize(("door", "background"), [("unix", False), ("unix", True), ("door", False)])
+async def test_b6_the_processes_of_a_killed_servers_shells_are_gone_after_the_next_start(
+    door: str, background: bool
+) -> None:
     """B7 too: also those of a run that had ended, and those that ignore TERM; nobody has to prompt for it."""
-    async with open_site() as site:
+    async with open_site(door) as site:
         await site.serve()
         shell = call("bash", command=STUBBORN, run_in_background=background)
         site.model.add([shell], [Say("It runs.")], name="work")
@@ -68,9 +70,10 @@ async def test_b6_the_processes_of_a_killed_servers_shells_are_gone_after_the_ne
         await session.check_books()
 
 
-async def test_a2_a_permission_outlives_the_server_and_its_answer_is_heard_by_the_run_that_goes_on() -> None:
+@pytest.mark.parametrize("door", AROUND)
+async def test_a2_a_permission_outlives_the_server_and_its_answer_is_heard_by_the_run_that_goes_on(door: str) -> None:
     """on_restart resume: the same ask, listed and in the snapshot of whoever comes; asked once, the call made once."""
-    async with open_site() as site:
+    async with open_site(door) as site:
         await site.serve()
         site.model.add([call("bash", command="echo made >> made")], [Say("Made.")], name="work")
         directory = site.project(on_restart="resume")
@@ -155,7 +158,7 @@ async def test_b6_sub_agents_of_a_killed_server_end_with_it_and_their_parent_is_
             assert (ask.parent_run_id, ask.parent_session_id) == ("r1", session.session_id)
         session = await restarted(site, session)
         assert await session.outcome("r1") == ("interrupted" if policy == "interrupt" else "end_turn")
-        child = await session.run(ask.run_id, wait_s=PATIENCE_S / 2)
+        child = await session.run(ask.run_id, wait_s=GIVE_UP_S / 2)
         assert (child["state"], child["outcome"]) == ("finished", "canceled")
         assert await listed(session, "permissions") == []
         assert not (directory / "never").exists()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
 from processes import Door, Site, open_site
@@ -11,66 +12,76 @@ from longboat.testing import Hang, Say
 
 pytestmark = pytest.mark.acceptance
 
-SESSIONS_EACH_DOOR = 5
-CANCELS_EACH = 50
+SESSIONS = 10
+CANCELS_EACH = {"tcp": 50, "door": 8}
 
 
-async def test_l3_l6_500_cancels_up_to_2_ms_after_202_lose_no_run_and_leave_the_next_prompt_alone() -> None:
-    async with open_site("tcp") as site:
+@pytest.mark.parametrize("door", CANCELS_EACH)
+async def test_l3_l6_500_cancels_up_to_2_ms_after_202_lose_no_run_and_leave_the_next_prompt_alone(door: str) -> None:
+    """Prompts and cancels of a session come each by one of two ways: the unix socket of its owner and TCP, which with
+    "door" leads to another node."""
+    async with open_site(door) as site:
         await site.serve()
         # It never ends by itself: a run whose cancel was lost would be found hanging.
         site.model.add([Say("x"), Hang()], name="hang", repeat=True)
         site.model.add([Say("fine")], name="fine", repeat=True)
         directory = site.project()
-        sessions = [await site.session(directory, door) for door in Door for _ in range(SESSIONS_EACH_DOOR)]
-        await asyncio.gather(*(_storm(session, name) for name, session in enumerate(sessions)))
-        for name, session in enumerate(sessions):
-            assert await session.check_books() == _expected(name)
-            await _check_transcript(session)
+        sessions = [await site.session(directory) for _ in range(SESSIONS)]
+        at_socket = await site.client(Door.UNIX)
+        storms = [_Storm((session, replace(session, http=at_socket)), n) for n, session in enumerate(sessions)]
+        await asyncio.gather(*(storm.run(CANCELS_EACH[door]) for storm in storms))
+        for storm in storms:
+            assert await storm.ways[0].check_books() == storm.expected
+            await _check_transcript(storm.ways[0], CANCELS_EACH[door])
         await _check_model(site, sessions[0])
 
 
-def _expected(name: int) -> dict[str, str]:
-    ends = {"victim": "canceled", "next": "end_turn"}
-    return {f"{role}-{name}-{n}": outcome for n in range(CANCELS_EACH) for role, outcome in ends.items()}
+class _Storm:
+    """What is done to one session."""
+
+    def __init__(self, ways: tuple[SessionClient, ...], name: int) -> None:
+        self.ways = ways
+        self.expected: dict[str, str] = {}
+        self._name = name
+        self._dice = random.Random(name)
+
+    @property
+    def _session(self) -> SessionClient:
+        return self._dice.choice(self.ways)
+
+    async def run(self, cancels: int) -> None:
+        """Each prompt is canceled at once, and another comes right behind the cancel."""
+        for n in range(cancels):
+            victim, following = f"victim-{self._name}-{n}", f"next-{self._name}-{n}"
+            await self._dice.choice((self._cancel_after, self._cancel_before_the_answer))(victim)
+            await self._session.submit("[[fine]]", following)
+            assert await self._session.outcome(victim) == "canceled"
+            assert await self._session.outcome(following) == "end_turn"
+            self.expected |= {victim: "canceled", following: "end_turn"}
+
+    async def _cancel_after(self, run_id: str) -> None:
+        await self._session.submit("[[hang]]", run_id)
+        await asyncio.sleep(self._dice.uniform(0, 0.002))
+        await self._cancel(run_id)
+
+    async def _cancel(self, run_id: str) -> None:
+        if self._dice.random() < 0.5:
+            assert run_id in await self._session.cancel()
+        else:
+            assert (await self._session.cancel_run(run_id))["cancel_requested"]
+
+    async def _cancel_before_the_answer(self, run_id: str) -> None:
+        """Sent while the prompt is on its way: a cancel that came first did nothing, and says so."""
+        submitting = asyncio.create_task(self._session.submit("[[hang]]", run_id))
+        await asyncio.sleep(self._dice.uniform(0, 0.001))
+        reached = run_id in await self._session.cancel()
+        await submitting
+        if not reached:
+            assert (await self._session.run(run_id))["cancel_requested"] is False
+            await self._cancel(run_id)
 
 
-async def _storm(session: SessionClient, name: int) -> None:
-    """Each prompt is canceled at once, and another comes right behind the cancel."""
-    dice = random.Random(name)
-    for n in range(CANCELS_EACH):
-        victim, following = f"victim-{name}-{n}", f"next-{name}-{n}"
-        await dice.choice((_cancel_after, _cancel_before_the_answer))(session, victim, dice)
-        await session.submit("[[fine]]", following)
-        assert await session.outcome(victim) == "canceled"
-        assert await session.outcome(following) == "end_turn"
-
-
-async def _cancel_after(session: SessionClient, run_id: str, dice: random.Random) -> None:
-    await session.submit("[[hang]]", run_id)
-    await asyncio.sleep(dice.uniform(0, 0.002))
-    await _cancel(session, run_id, dice)
-
-
-async def _cancel(session: SessionClient, run_id: str, dice: random.Random) -> None:
-    if dice.random() < 0.5:
-        assert run_id in await session.cancel()
-    else:
-        assert (await session.cancel_run(run_id))["cancel_requested"]
-
-
-async def _cancel_before_the_answer(session: SessionClient, run_id: str, dice: random.Random) -> None:
-    """Sent while the prompt is on its way: a cancel that came first did nothing, and says so."""
-    submitting = asyncio.create_task(session.submit("[[hang]]", run_id))
-    await asyncio.sleep(dice.uniform(0, 0.001))
-    reached = run_id in await session.cancel()
-    await submitting
-    if not reached:
-        assert (await session.run(run_id))["cancel_requested"] is False
-        await _cancel(session, run_id, dice)
-
-
-async def _check_transcript(session: SessionClient) -> None:
+async def _check_transcript(session: SessionClient, cancels: int) -> None:
     """T2: a canceled prompt is there once or, if it was canceled while queued, not at all; its answer says so."""
     turns: dict[str, list[tuple[str, str]]] = {}
     for message in await session.messages():
@@ -78,7 +89,7 @@ async def _check_transcript(session: SessionClient) -> None:
         turns.setdefault(message["run_id"], []).append((message["role"], finish))
     for run_id, turn in turns.items():
         assert turn == [("user", ""), ("assistant", "canceled" if "victim" in run_id else "end_turn")]
-    assert sum("next" in run_id for run_id in turns) == CANCELS_EACH
+    assert sum("next" in run_id for run_id in turns) == cancels
 
 
 async def _check_model(site: Site, session: SessionClient) -> None:

@@ -1,4 +1,4 @@
-"""A short storm of `make chaos`: a server ended in every way, under ten clients, and every promise held."""
+"""Short storms of `make chaos`: servers ended in every way, under clients at work, and every promise held."""
 
 import shutil
 import tempfile
@@ -12,6 +12,7 @@ pytestmark = pytest.mark.acceptance
 
 SEED = 2258
 """Its killer ends servers in all four ways within five kills."""
+NODES_SEED = 7
 
 
 @pytest.fixture
@@ -27,4 +28,13 @@ async def test_a_server_that_is_killed_under_load_keeps_every_promise(home: Path
     result = await storm(Settings(seed=SEED, kills=5, seconds=0, clients=10), home)
     assert result.violations == []
     assert result.ends == {"kill -9": 2, "kill -9 after TERM": 1, "TERM": 1, "killed while it started": 1}
+    assert any(workspace.effects for workspace in result.evidence.workspaces), "no command ran"
+
+
+@pytest.mark.timeout(240)
+async def test_nodes_that_are_killed_stopped_and_cut_off_keep_every_promise(home: Path) -> None:
+    """G2-G10: `python -m chaos --nodes 3` for more of it."""
+    result = await storm(Settings(seed=NODES_SEED, kills=5, seconds=0, nodes=2, clients=8), home)
+    assert result.violations == []
+    assert result.ends.total() >= 5
     assert any(workspace.effects for workspace in result.evidence.workspaces), "no command ran"

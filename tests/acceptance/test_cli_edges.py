@@ -14,8 +14,8 @@ from terminal import Terminal
 from longboat.cli.activity import LAST_LINES, MAX_LINES
 from longboat.testing import CallTool, Say
 from longboat.wire.asks import Permission, Question
-from longboat.wire.figures import Stats
 from longboat.wire.models import Message, Run, Session
+from longboat.wire.statistics import Stats
 
 pytestmark = pytest.mark.acceptance
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from cli_home import PATIENCE_S, Home
+from cli_home import GIVE_UP_S, Home
 from terminal import Terminal
 
 from longboat.testing import Say
@@ -39,7 +39,7 @@ def guarded() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.kill()
-        process.wait(PATIENCE_S)
+        process.wait(GIVE_UP_S)
 
 
 def sent_to(page: str) -> str:

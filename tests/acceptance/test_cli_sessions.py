@@ -1,12 +1,13 @@
 """Sessions as things, and numbers, from the command line against a real server."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from cli_home import Home
 
-from longboat.testing import CallTool, Gate, Pause, Say, Use
+from longboat.testing import CallTool, Gate, Pause, Raw, Say, Use
 
 pytestmark = pytest.mark.acceptance
 
@@ -181,3 +182,30 @@ def test_what_a_run_sent_to_its_model_is_shown(home: Home, cwd: Path) -> None:
     assert "There is no request 9" in missing.err
     assert home.longboat("session", "show", cwd=cwd).code == 2
     assert home.longboat("session", "show", run, "--request", "1", cwd=cwd).code == 2
+
+
+def columns(line: str) -> list[str]:
+    return re.split(r"  +", line.strip())
+
+
+def test_what_a_run_sent_is_shown_with_cached_tokens_and_tokens_by_part(home: Home, cwd: Path) -> None:
+    counted = {"prompt_tokens": 4_000, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 3_200}}
+    ends = [
+        Raw(f"data: {json.dumps({'choices': [{'finish_reason': reason}], 'usage': counted})}\n\ndata: [DONE]\n\n")
+        for reason in ("tool_calls", "stop")
+    ]
+    home.endpoint.script("cached", [CallTool("ls", {}), ends[0]], [Say("Seen."), ends[1]])
+    home.longboat("run", "[[cached]]", cwd=cwd)
+    run = json.loads(home.longboat("runs", "--format", "json", cwd=cwd).out)["run_id"]
+    lines = home.longboat("session", "show", "--wire", run, cwd=cwd).out.splitlines()
+    head, *sent = [columns(line) for line in lines[:3]]
+    found = [dict(zip(head, each, strict=True)) for each in sent]
+    assert [(each["INPUT"], each["CACHED"], each["OUTPUT"]) for each in found] == [("4,000", "3,200", "20")] * 2
+    assert any("counted 4,000 input tokens, 3,200 of them from its cache." in line for line in lines)
+    first = next(number for number, line in enumerate(lines) if line.startswith("PART"))
+    parts = [columns(line) for line in lines[first + 1 : first + 7]]
+    names = ["system prompt", "tools", "user messages", "agent messages", "tool results", "settings"]
+    assert [name for name, _, _ in parts] == names
+    tokens = [int(part.removeprefix("about ").replace(",", "")) for _, _, part in parts]
+    assert sum(tokens) == 4_000
+    assert tokens[1] == max(tokens)

@@ -43,7 +43,7 @@ async def open_terminal(site: Site, *arguments: str, cwd: Path, user: str) -> As
 
 
 async def test_f6_a_terminal_a_page_and_a_command_show_one_session_at_the_same_time(
-    chromium: Browser, site: Site
+    desktop_chromium: Browser, site: Site
 ) -> None:
     words, more, never = (site.model.gate(f"together-{number}") for number in range(3))
     site.model.add(
@@ -54,7 +54,7 @@ async def test_f6_a_terminal_a_page_and_a_command_show_one_session_at_the_same_t
     directory = site.project("together")
     session = await site.session(directory)
     async with AsyncExitStack() as clients:
-        anna = await clients.enter_async_context(open_tab(chromium, site, session))
+        anna = await clients.enter_async_context(open_tab(desktop_chromium, site, session))
         tom = await clients.enter_async_context(
             open_terminal(site, "-s", session.session_id, cwd=directory, user="tom")
         )

@@ -24,7 +24,8 @@ S = f"{W}/sessions/{{session_id}}"
 A = f"{W}/agent/sessions/{{session_id}}"
 
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
-    *(("GET", path, {}) for path in ("/v1/health", "/v1/version", "/v1/metrics", "/v1/openapi.json", "/v1/docs", "/")),
+    *(("GET", path, {}) for path in ("/v1/health", "/v1/ready", "/v1/version", "/v1/metrics")),
+    *(("GET", path, {}) for path in ("/v1/openapi.json", "/v1/docs", "/")),
     ("GET", "/v1/nodes", {}),
     ("GET", "/login", {"params": {"token": SECRETS["server token"]}}),
     ("POST", "/login", {"data": {"token": SECRETS["server token"]}}),
@@ -45,6 +46,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("GET", "/v1/workspaces", {}),
     *(("GET", f"{W}{path}", {}) for path in ("", "/sessions", "/agent", "/models", "/runs", "/permissions")),
     *(("GET", f"{W}{path}", {}) for path in ("/questions", "/mcp", "/lsp", "/skills", "/jobs", "/stats")),
+    ("POST", f"{W}/move", {"json": {"node": "another"}}),
     ("GET", f"{W}/diff", {"params": {"run_id": "worked"}}),
     ("GET", f"{W}/changes", {"params": {"run_id": "worked"}}),
     ("GET", f"{W}/files", {}),

@@ -20,7 +20,9 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 
 
 async def test_schemathesis_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "GIVE_UP_S", 3_600)  # half a minute on a quiet machine; by hand as long as one likes
+    monkeypatch.setattr(
+        processes, "TEST_LIMIT_S", 3_600
+    )  # half a minute on a quiet machine; by hand as long as one likes
     async with open_site("tcp") as site:
         await site.serve()
         directory = site.project()

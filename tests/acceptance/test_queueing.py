@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from processes import EVERY_STORE, Site, open_site
+from processes import AROUND, Site, open_site
 from sessions import SessionClient, check_request
 
 from longboat.testing import CallTool, Pause, Say
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", EVERY_STORE)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", AROUND)]
 
 
 async def _busy(site: Site, *after_the_gate: CallTool) -> SessionClient:

@@ -5,13 +5,13 @@ import random
 from functools import partial
 
 import pytest
-from processes import EVERY_STORE, Site, open_site
+from processes import AROUND, Site, open_site
 from sessions import SessionClient, Watch, cursor_of, shared
 
 from longboat.testing import Break, Pause, Refuse, Say, Think, words
 from longboat.wire.events import Event
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", EVERY_STORE)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", AROUND)]
 
 CURSORS = 25
 

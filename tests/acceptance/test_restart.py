@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from processes import BOTH_DOORS, Door, Site, ended, open_site
+from processes import AROUND, Door, Site, ended, open_site
 from sessions import SessionClient, check_request
 
 from longboat.client import Client
@@ -13,7 +13,7 @@ from longboat.wire.models import RunComplete
 
 pytestmark = pytest.mark.acceptance
 
-doors = pytest.mark.parametrize("door", BOTH_DOORS)
+doors = pytest.mark.parametrize("door", AROUND)
 
 
 def _twice(site: Site) -> None:
@@ -49,8 +49,9 @@ async def test_b6_a_resumed_run_withdraws_its_half_answer_and_ends_once_under_it
         ]
 
 
-async def test_b6_a_run_that_takes_the_server_down_each_time_is_resumed_three_times_and_no_more() -> None:
-    async with open_site() as site:
+@doors
+async def test_b6_a_run_that_takes_the_server_down_each_time_is_resumed_three_times_and_no_more(door: str) -> None:
+    async with open_site(door) as site:
         await site.serve()
         site.model.add([Say("deadly"), Pause(site.model.gate("never"))], name="deadly", repeat=True)
         session = await site.session(site.project(on_restart="resume"))
@@ -70,7 +71,7 @@ async def test_b6_a_run_that_takes_the_server_down_each_time_is_resumed_three_ti
 
 def _sdk(site: Site) -> Client:
     if site.door is Door.TCP:
-        found = site.discovery()
+        found = site.front.discovery()
         return Client(url=found.url, token=found.token)
     return Client(socket=site.socket)
 
@@ -88,8 +89,6 @@ async def _wait_for(client: Client, session: SessionClient, prompt: str, run_id:
 @doors
 async def test_r3_sdk_clients_that_wait_get_their_terminal_events_through_their_own_reconnect(door: str) -> None:
     async with open_site(door) as site:
-        # A new server has a new token unless the user gave one; a client that named its token keeps it.
-        site.environ["LONGBOAT_TOKEN"] = "the-same-token-as-before"
         await site.serve()
         _twice(site)
         session = await site.session(site.project())
@@ -115,24 +114,32 @@ async def _running(site: Site, directory: Path, prompt: str, *, failpoint: tuple
     return done.code, done.out
 
 
+ACCEPTED, ACTIVE, COMPLETE = '"state":"accepted"', '"state":"active"', "event: run_complete"
+
+
 @pytest.mark.parametrize(
-    "failpoint",
+    ("door", "failpoint"),
     [
-        ("--committed", '"state":"accepted"'),
-        ("--uncommitted", '"state":"accepted"'),
-        ("--uncommitted", '"state":"active"'),
-        ("--committed", "event: run_complete"),
+        ("unix", ("--committed", ACCEPTED)),
+        ("unix", ("--uncommitted", ACCEPTED)),
+        ("unix", ("--uncommitted", ACTIVE)),
+        ("unix", ("--committed", COMPLETE)),
+        ("door", ("--committed", ACCEPTED)),
+        ("door", ("--committed", COMPLETE)),
     ],
 )
-async def test_r3_longboat_run_sees_its_answer_through_wherever_the_server_dies(failpoint: tuple[str, str]) -> None:
-    async with open_site() as site:
+async def test_r3_longboat_run_sees_its_answer_through_wherever_the_server_dies(
+    door: str, failpoint: tuple[str, str]
+) -> None:
+    async with open_site(door) as site:
         code, out = await _running(site, site.project(), "hello", failpoint=failpoint)
         assert (code, out) == (0, "echo: hello\n")
         assert len(site.model.requests) == 1
 
 
-async def test_r3_longboat_run_prints_the_resumed_answer_once_and_exits_0() -> None:
-    async with open_site() as site:
+@doors
+async def test_r3_longboat_run_prints_the_resumed_answer_once_and_exits_0(door: str) -> None:
+    async with open_site(door) as site:
         _twice(site)
         directory = site.project(on_restart="resume")
         await site.serve()

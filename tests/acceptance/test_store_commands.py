@@ -140,9 +140,11 @@ async def test_a_run_in_a_damaged_session_is_not_told_that_the_session_goes_on()
         directory = site.project()
         session = await site.session(directory)
         await session.outcome(await session.submit("hello"))
+        await site.kill()  # a running server has recent transcripts in memory
         with sqlite3.connect(site.data / STORE_NAME) as connection:
             connection.execute("UPDATE messages SET parts = x'5b' WHERE seq = 1")
         connection.close()
+        await site.serve()
         run = await ended(await site.longboat("run", "-s", session.session_id, "go on", cwd=directory))
         assert (run.code, "is damaged: message 1 cannot be read" in run.err) == (1, True), run.err
         assert "Continue with" not in run.err

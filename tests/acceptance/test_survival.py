@@ -14,14 +14,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import BOTH_DOORS, Site, open_site
+from processes import AROUND, Site, open_site
 from sessions import SessionClient
 
 from longboat.testing import CallTool, Pause, Say
 
 pytestmark = pytest.mark.acceptance
 
-doors = pytest.mark.parametrize("door", BOTH_DOORS)
+doors = pytest.mark.parametrize("door", AROUND)
 
 
 def _held(site: Site) -> None:

@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from processes import BOTH_DOORS, open_site
+from processes import AROUND, open_site
 from sessions import SessionClient, shared, terminal_events
 
 from longboat.testing import Pause, Say, words
 from longboat.wire.models import Outcome
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", BOTH_DOORS)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.parametrize("door", AROUND)]
 
 
 async def test_e4_a_run_that_the_other_client_cancels_ends_for_both_with_the_same_bytes(door: str) -> None:

@@ -7,6 +7,7 @@ the check of commands have a hole, this machine does not suffer from it.
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -138,6 +139,8 @@ async def served(*module: str, **permissions: Sequence[str]) -> AsyncIterator[tu
         powers = (word for name in KEPT_BY_ROOT for word in ("--cap-add", f"CAP_{name}"))
         own = str(site.path)
         box = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/run"]
+        for path in (Path(__file__).parents[2], sys.prefix):  # a checkout may be below /tmp
+            box += ["--ro-bind", str(path), str(path)]
         box += ["--bind", own, own, "--unshare-pid", "--die-with-parent"]
         box += ["--cap-drop", "ALL", *powers] if os.geteuid() == 0 else []
         environ = {"PYTHONPATH": str(Path(__file__).parent), "TOKEN": CANARY}

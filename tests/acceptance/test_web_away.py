@@ -3,13 +3,13 @@
 import asyncio
 import re
 
-from browser import MARKS, Tab, call, open_tab, open_wire
+from browser import MARKS, Tab, call, once, open_tab, open_wire
 from imported import called, imported, text
 from playwright.async_api import Browser, FilePayload, Locator, Route, expect
 from processes import Site, open_site
 from sessions import SessionClient
 
-from longboat.testing import Pause, Say
+from longboat.testing import Hang, Pause, Say
 
 pytestmark = MARKS
 pytest_plugins = ("chromium",)
@@ -112,6 +112,32 @@ async def test_f6_a_prompt_taken_back_when_the_server_had_it_already_is_canceled
         answered.set()
         await expect(anna.transcript.locator(".finish:visible")).to_contain_text("Canceled")
         assert [run["outcome"] for run in await session.ledger()] == ["canceled"]
+
+
+async def test_f6_a_cancel_whose_answer_is_lost_is_sent_again_and_covers_nothing_newer(
+    chromium: Browser, site: Site
+) -> None:
+    session = await site.session(site.project("cancel-again"))
+    for name in ("first", "second"):
+        site.model.add([Say(f"{name} begun"), Hang()], name=name)
+    async with open_tab(chromium, site, session) as anna:
+        await session.submit("[[first]]", "r1")
+        await session.submit("later", "r2", delivery="queue")
+        await anna.sees("first begun")
+
+        async def lose(route: Route) -> None:
+            await route.fetch()
+            await session.submit("[[second]]", "r3", delivery="queue")
+            await route.abort()
+
+        await once(anna.page, "**/cancel*", lose)
+        async with anna.page.expect_response("**/cancel*") as answered:
+            await anna.button("Stop all").click()
+        await anna.sees("second begun")
+        assert (await (await answered.value).json())["canceled"] == ["r1", "r2"]
+        assert (await session.run("r3"))["cancel_requested"] is False
+        await anna.button("Stop").click()
+        assert await session.outcome("r3") == "canceled"
 
 
 async def test_f6_a_read_that_fails_after_a_gap_is_made_again_until_nothing_is_missing(

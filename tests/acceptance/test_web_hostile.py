@@ -7,6 +7,7 @@ import json
 import re
 from shlex import quote
 
+import pytest
 from browser import MARKS, NARROW, Tab, call, open_tab
 from imported import called, imported, text
 from inert import INERT, check_inert
@@ -41,8 +42,14 @@ def hostile_turn(number: int, payload: str) -> dict[str, object]:
     }
 
 
-async def test_the_watch_of_these_tests_sees_a_breach(chromium: Browser, site: Site) -> None:
-    async with open_tab(chromium, site) as tab:
+@pytest.fixture(params=["chromium", "desktop_chromium"])
+def either_chromium(request: pytest.FixtureRequest) -> Browser:
+    found: Browser = request.getfixturevalue(request.param)
+    return found
+
+
+async def test_the_watch_of_these_tests_sees_a_breach(either_chromium: Browser, site: Site) -> None:
+    async with open_tab(either_chromium, site) as tab:
         await tab.go()
         async with tab.page.expect_console_message(lambda message: "img-src" in message.text):
             await tab.page.evaluate("() => void (new Image().src = 'http://127.0.0.1:1/x.png')")
@@ -54,7 +61,7 @@ async def test_the_watch_of_these_tests_sees_a_breach(chromium: Browser, site: S
         tab.faults.clear()
 
 
-async def test_f3_a_transcript_full_of_markup_is_text(chromium: Browser, site: Site) -> None:
+async def test_f3_a_transcript_full_of_markup_is_text(desktop_chromium: Browser, site: Site) -> None:
     assert len(PAYLOADS) >= 100
     beside = await site.session(site.project("hostile"))
     turns = [hostile_turn(number, payload) for number, payload in enumerate(PAYLOADS)]
@@ -63,7 +70,7 @@ async def test_f3_a_transcript_full_of_markup_is_text(chromium: Browser, site: S
     for title in LINES[1:60]:
         await imported(beside, title, [])
     seen: set[str] = set()
-    async with open_tab(chromium, site, session) as tab:
+    async with open_tab(desktop_chromium, site, session) as tab:
         await expect(tab.title).to_have_text(LINES[0])
         await expect(tab.page.locator(".todos li").first).to_contain_text(LINES[0])
         while PAYLOADS[0] not in seen:
@@ -115,7 +122,7 @@ async def older(tab: Tab, shown: set[str]) -> None:
     )
 
 
-async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: Browser, site: Site) -> None:
+async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(desktop_chromium: Browser, site: Site) -> None:
     gate = site.model.gate("hostile")
     everything = "\n\n".join(PAYLOADS)
     halves = [Say(piece) for payload in PAYLOADS for piece in (payload[:7], payload[7:] + "\n\n") if piece]
@@ -132,7 +139,7 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
     site.model.add([call("agent", prompt=f"{LINES[0]} [[h7]]")], [Say("Sent.")], name="h6")
     site.model.add([Say(everything)], name="h7")
     session = await site.session(directory)
-    async with open_tab(chromium, site, session) as tab:
+    async with open_tab(desktop_chromium, site, session) as tab:
         await tab.say("[[h0]]")
         await tab.sees(clean(PAYLOADS[-1])[:20])
         await check_inert(tab)
@@ -185,7 +192,7 @@ async def test_f3_markup_that_streams_in_asks_or_names_a_file_is_text(chromium: 
         await names(tab, session)
 
 
-async def test_f3_markup_in_the_palette_and_the_search_is_text(chromium: Browser, site: Site) -> None:
+async def test_f3_markup_in_the_palette_and_the_search_is_text(desktop_chromium: Browser, site: Site) -> None:
     directory = site.project("hostile palette")
     commands = directory / ".agents" / "commands"
     commands.mkdir(parents=True)
@@ -196,7 +203,7 @@ async def test_f3_markup_in_the_palette_and_the_search_is_text(chromium: Browser
         await imported(beside, title, [])
     rows = [hostile_turn(number, payload) for number, payload in enumerate(PAYLOADS)]
     session = await imported(beside, LINES[0], rows)
-    async with open_tab(chromium, site, session) as tab:
+    async with open_tab(desktop_chromium, site, session) as tab:
         await expect(tab.title).to_have_text(LINES[0])
         await tab.page.keyboard.press("ControlOrMeta+k")
         palette = tab.page.get_by_role("dialog", name="Command palette")
@@ -216,7 +223,7 @@ async def test_f3_markup_in_the_palette_and_the_search_is_text(chromium: Browser
             await check_inert(tab)
 
 
-async def test_f3_markup_in_the_set_up_and_on_a_new_session_is_text(chromium: Browser, site: Site) -> None:
+async def test_f3_markup_in_the_set_up_and_on_a_new_session_is_text(desktop_chromium: Browser, site: Site) -> None:
     """What providers, the repository and titles say: names, refusals, models, a branch."""
     session = await site.session(site.project("hostile set-up"))
     await imported(session, LINES[2], [])
@@ -228,7 +235,7 @@ async def test_f3_markup_in_the_set_up_and_on_a_new_session_is_text(chromium: Br
     models = [{"name": f"p1/{line}", "ready": True, "context_window": 1} for line in LINES[:50]]
     told: list[dict[str, object]] = [{"ok": False, "problem": "\n".join(LINES)}, {"ok": True, "models": models}]
     welcome = {"branch": LINES[3], "suggestions": [{"title": line, "prompt": line} for line in LINES]}
-    async with open_tab(chromium, site) as tab:
+    async with open_tab(desktop_chromium, site) as tab:
         answers = iter(told)
         await tab.page.route("**/welcome", lambda route: route.fulfill(json=welcome))
         await tab.page.route("**/v1/providers", lambda route: route.fulfill(json={"items": providers, "model": None}))
@@ -286,8 +293,10 @@ async def check_dialog(tab: Tab, said: str) -> None:
     await tab.button("Cancel", within=dialog).click()
 
 
-async def test_f3_markup_in_the_address_and_in_what_the_browser_keeps_is_text(chromium: Browser, site: Site) -> None:
-    async with open_tab(chromium, site, size=NARROW) as tab:
+async def test_f3_markup_in_the_address_and_in_what_the_browser_keeps_is_text(
+    desktop_chromium: Browser, site: Site
+) -> None:
+    async with open_tab(desktop_chromium, site, size=NARROW) as tab:
         await tab.go()
         for key, value in (("theme", LINES[0]), ("split", LINES[1]), ("prompts", LINES[:20]), ("name", LINES[2])):
             await tab.page.evaluate(

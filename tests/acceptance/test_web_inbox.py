@@ -177,10 +177,10 @@ async def test_f3_a_run_of_the_session_that_is_looked_at_is_no_news_and_one_else
         await expect(badge(anna)).to_be_hidden()
 
 
-async def test_f3_a_click_on_a_notification_leads_to_the_item(chromium: Browser, own_site: Site) -> None:
+async def test_f3_a_click_on_a_notification_leads_to_the_item(desktop_chromium: Browser, own_site: Site) -> None:
     site = own_site
     here = await site.session(site.project("here"))
-    async with open_tab(chromium, site, here) as anna:
+    async with open_tab(desktop_chromium, site, here) as anna:
         await turn_on_notifications(anna)
         await anna.page.evaluate(HIDE, True)
         await asked_elsewhere(site, "told", [tool("bash", command="touch made")])
@@ -196,10 +196,10 @@ async def test_f3_a_click_on_a_notification_leads_to_the_item(chromium: Browser,
         await expect(items(anna).locator(".kind")).to_have_text(["Run failed"])  # the script has no more steps
 
 
-async def test_a_notification_goes_when_somebody_else_answers(chromium: Browser, own_site: Site) -> None:
+async def test_a_notification_goes_when_somebody_else_answers(desktop_chromium: Browser, own_site: Site) -> None:
     site = own_site
     here = await site.session(site.project("here"))
-    async with open_tab(chromium, site, here) as anna:
+    async with open_tab(desktop_chromium, site, here) as anna:
         await turn_on_notifications(anna)
         await anna.page.evaluate(HIDE, True)
         first = await asked_elsewhere(site, "first", [tool("bash", command="touch one")], [Say("Made.")])
@@ -212,12 +212,12 @@ async def test_a_notification_goes_when_somebody_else_answers(chromium: Browser,
 
 
 async def test_f3_a_push_message_is_shown_as_text_and_its_click_opens_the_inbox(
-    chromium: Browser, own_site: Site
+    desktop_chromium: Browser, own_site: Site
 ) -> None:
     """The worker itself, with a message as a push service delivers it."""
     site = own_site
     here = await site.session(site.project("here"))
-    async with open_tab(chromium, site, here) as anna:
+    async with open_tab(desktop_chromium, site, here) as anna:
         context = anna.page.context
         await context.grant_permissions(["notifications"])
         await anna.page.evaluate(
@@ -266,13 +266,13 @@ async def test_f3_a_push_message_is_shown_as_text_and_its_click_opens_the_inbox(
         await expect(anna.page).to_have_url(re.compile(r"#/inbox/1$"))
 
 
-async def test_the_bell_subscribes_this_browser_and_unsubscribes_it(chromium: Browser) -> None:
+async def test_the_bell_subscribes_this_browser_and_unsubscribes_it(desktop_chromium: Browser) -> None:
     async with open_site("tcp") as site, open_push_service() as service:
         config = {"server": {"drain_s": 1, "push": {"allowed_networks": ["127.0.0.0/8"]}}}
         (site.path / "config" / "longboat" / "longboat.json").write_text(json.dumps(config))
         await site.serve()
         here, phone, other = await site.session(site.project("here")), Subscriber(), Subscriber()
-        async with open_tab(chromium, site, here) as anna:
+        async with open_tab(desktop_chromium, site, here) as anna:
             await anna.page.context.grant_permissions(["notifications"])
             about = json.dumps({"endpoint": f"{service.url}/phone", "keys": phone.keys})
             await anna.page.add_init_script(PUSH_SERVICE % (about, about))
@@ -535,10 +535,10 @@ async def test_f3_the_tabs_of_a_browser_share_one_stream_of_the_inbox(chromium: 
         await anna.go(here)
 
 
-async def test_f3_the_page_can_be_installed(chromium: Browser, own_site: Site) -> None:
+async def test_f3_the_page_can_be_installed(desktop_chromium: Browser, own_site: Site) -> None:
     site = own_site
     here = await site.session(site.project("here"))
-    async with open_tab(chromium, site, here) as anna:
+    async with open_tab(desktop_chromium, site, here) as anna:
         session = await anna.page.context.new_cdp_session(anna.page)
         found = await session.send("Page.getAppManifest")
         assert found["errors"] == []

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from cli_home import LONGBOAT, PATIENCE_S, Home
+from cli_home import GIVE_UP_S, LONGBOAT, Home
 
 from secrecy import check_for_secrets
 
@@ -58,7 +58,7 @@ class Pane:
 
     def until_so(self, true: Callable[[str], bool], told: str) -> str:
         """The screen, once this is true of it."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + GIVE_UP_S
         while True:
             screen = self.screen
             if true(screen):

@@ -9,7 +9,7 @@ from longboat.cli.activity import LAST_LINES, MAX_CHANGED, MAX_LINES, Activity
 from longboat.tools.registry import built_in_traits
 from longboat.wire.events import Change, Event
 from longboat.wire.models import Message, MessageDelta, Part, Role, ToolCallPart, ToolResultPart
-from longboat.wire.workshop import FileChange
+from longboat.wire.workspace_state import FileChange
 
 
 def message(role: Role, *parts: Part) -> Event:

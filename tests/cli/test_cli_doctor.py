@@ -8,7 +8,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from longboat.cli import doctor
-from longboat.cli.doctor import Finding, Verdict, examine
+from longboat.cli.doctor import Finding, Severity, examine
 from longboat.config.load import user_config_file
 from longboat.installation import install_command
 from longboat.models.registry import ProviderInfo
@@ -23,10 +23,10 @@ def data(home: Path, monkeypatch: pytest.MonkeyPatch) -> Finding:
 def test_a_disk_that_is_nearly_full_is_said_to_be_so_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert data(tmp_path, monkeypatch).verdict is Verdict.OK
+    assert data(tmp_path, monkeypatch).severity is Severity.OK
     monkeypatch.setattr(doctor, "LOW_DISK", 1 << 62)
     found = data(tmp_path, monkeypatch)
-    assert found.verdict is Verdict.WRONG
+    assert found.severity is Severity.WRONG
     assert found.detail.endswith("GB free: too little. Free some space, or set LONGBOAT_DATA_DIR to another directory.")
 
 
@@ -46,14 +46,14 @@ def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypat
     monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 1)
     monkeypatch.setattr("longboat.tools.sandbox.seccomp.read_only", lambda *, signals: b"a filter")
     told = wall_told(tmp_path)
-    assert (told.verdict, told.detail) == (
-        Verdict.OK,
+    assert (told.severity, told.detail) == (
+        Severity.OK,
         "commands that run without asking are read-only, enforced by Landlock",
     )
     monkeypatch.setattr("longboat.tools.sandbox.landlock.version", lambda: 0)
     monkeypatch.setattr(wall, "bubblewrap_lacks", lambda _: "bubblewrap (`bwrap`) is not installed")
     told = wall_told(tmp_path)
-    assert told.verdict is Verdict.NOTE
+    assert told.severity is Severity.NOTE
     assert told.detail.startswith(
         "none: the system has no Landlock, and bubblewrap (`bwrap`) is not installed. Only a "
     )
@@ -63,17 +63,17 @@ def test_what_holds_commands_that_run_unasked_is_named(tmp_path: Path, monkeypat
 def test_a_sandbox_that_is_switched_off_is_worth_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counted as ok because it could be used."""
 
-    def told(mode: str) -> tuple[Verdict, str]:
+    def told(mode: str) -> tuple[Severity, str]:
         file = user_config_file(os.environ, Path.home())
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f'{{"sandbox": "{mode}"}}')
         found = next(each for each in examine(tmp_path) if each.subject == "sandbox")
-        return found.verdict, found.detail
+        return found.severity, found.detail
 
     monkeypatch.setenv("LONGBOAT_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(sandbox, "examine_sandbox", lambda policy: Usable())
-    assert told("auto") == (Verdict.OK, '"auto"; available: bubblewrap')
-    assert told("off") == (Verdict.NOTE, '"off"; available: bubblewrap. To use it, set sandbox to "auto".')
+    assert told("auto") == (Severity.OK, '"auto"; available: bubblewrap')
+    assert told("off") == (Severity.NOTE, '"off"; available: bubblewrap. To use it, set sandbox to "auto".')
 
 
 class Usable:
@@ -86,17 +86,17 @@ class Usable:
 def test_traces_without_their_packages_are_a_problem_with_the_command_that_solves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def told() -> list[tuple[Verdict, str]]:
-        return [(each.verdict, each.detail) for each in examine(tmp_path) if each.subject == "traces"]
+    def told() -> list[tuple[Severity, str]]:
+        return [(each.severity, each.detail) for each in examine(tmp_path) if each.subject == "traces"]
 
     monkeypatch.setenv("LONGBOAT_DATA_DIR", str(tmp_path / "data"))
     assert told() == []
     file = user_config_file(os.environ, Path.home())
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text('{"server": {"otel": {"enabled": true}}}')
-    assert told() == [(Verdict.OK, "OpenTelemetry, without contents")]
+    assert told() == [(Severity.OK, "OpenTelemetry, without contents")]
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     monkeypatch.delitem(sys.modules, "longboat.runtime.otel")
-    ((verdict, detail),) = told()
-    assert verdict is Verdict.WRONG
+    ((severity, detail),) = told()
+    assert severity is Severity.WRONG
     assert install_command("otel") in detail

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from gguf_files import write_gguf
 
-from longboat.cli.doctor import Finding, Verdict, examine
+from longboat.cli.doctor import Finding, Severity, examine
 from longboat.cli.main import cli
 from longboat.models.local.known import DEMO, QWEN_CODER
 
@@ -70,7 +70,7 @@ def test_doctor_names_what_each_needs(home: Path) -> None:
     path = write_gguf(home / "mine.gguf")
     configure({"id": "mine", "path": str(path)}, large="local/mine")
     [found] = local_findings(home)
-    assert found.verdict is Verdict.OK
+    assert found.severity is Severity.OK
     assert found.detail.startswith("local/mine: needs about 1.1 GB of memory, a window of 12,288 tokens")
 
 
@@ -79,22 +79,22 @@ def test_doctor_finds_a_file_that_cannot_be_used(home: Path) -> None:
     broken.write_bytes(b"<html>Please log in</html>")
     configure({"id": "mine", "path": str(broken)}, large="local/mine")
     [found] = local_findings(home)
-    assert (found.verdict, found.detail) == (Verdict.WRONG, f"local/mine: {broken} is not a GGUF file.")
+    assert (found.severity, found.detail) == (Severity.WRONG, f"local/mine: {broken} is not a GGUF file.")
 
 
 def test_doctor_finds_a_model_that_does_not_fit(home: Path) -> None:
     path = write_gguf(home / "mine.gguf")
     configure({"id": "mine", "path": str(path), "context_window": 900_000_000}, large="local/mine")
     [found] = local_findings(home)
-    assert found.verdict is Verdict.WRONG
+    assert found.severity is Severity.WRONG
     assert found.detail.endswith("is free: set a smaller context_window, or use a smaller model")
 
 
 def test_doctor_says_that_the_demo_comes_by_itself(home: Path) -> None:
     configure(large="local/smollm2-135m")
     [found] = local_findings(home)
-    assert (found.verdict, found.detail) == (
-        Verdict.NOTE,
+    assert (found.severity, found.detail) == (
+        Severity.NOTE,
         "local/smollm2-135m: not downloaded; the first prompt downloads it",
     )
 
@@ -102,7 +102,7 @@ def test_doctor_says_that_the_demo_comes_by_itself(home: Path) -> None:
 def test_doctor_names_a_model_that_was_not_pulled(home: Path) -> None:
     configure(large="local/qwen2.5-coder-1.5b")
     found = next(each for each in examine(home) if each.subject == "models (shell)")
-    assert (found.verdict, found.detail) == (
-        Verdict.WRONG,
+    assert (found.severity, found.detail) == (
+        Severity.WRONG,
         "local/qwen2.5-coder-1.5b is not downloaded. Run `longboat models pull qwen2.5-coder-1.5b` (1.1 GB).",
     )

@@ -74,4 +74,9 @@ def test_only_what_does_no_more_when_sent_twice_is_repeatable() -> None:
     assert not calls.submit("w", Submit()).repeatable
     assert calls.create_session("w").repeatable
     assert calls.create_session("w").body != calls.create_session("w").body
-    assert not calls.cancel_session("w", "s").repeatable
+    for cancel in (calls.cancel_session, calls.clear_queue):
+        first, second = cancel("w", "s"), cancel("w", "s")
+        assert first.repeatable
+        assert first.key != second.key, "another cancel covers what is newer"
+        assert first.headers == {"idempotency-key": first.key}
+    assert not calls.undo("w", "s").repeatable

@@ -1,4 +1,4 @@
-"""Seeing one run through (R1), without a server: the script asks, the test answers."""
+"""Seeing one run through (R1), without a server: the procedure asks, the test answers."""
 
 from typing import Any
 
@@ -72,16 +72,16 @@ def complete(run_id: str, session_id: str = "s") -> Event:
     return event(RunComplete(run_id=run_id, session_id=session_id, outcome=Outcome.END_TURN, text="x"))
 
 
-def play(
+def carry_out(
     stream: list[Event], answers: list[Any], submit: Submit | None = SUBMIT, *, sub_agents: bool = False
 ) -> tuple[list[Event], list[str]]:
-    """Carry out the script: what it gave the caller, and what it asked of the server."""
+    """Carry out the procedure: what it gave the caller, and what it asked of the server."""
     given: list[Event] = []
     asked: list[str] = []
-    script, answer = follow("w", "s", "mine", submit, sub_agents=sub_agents), None
+    procedure, answer = follow("w", "s", "mine", submit, sub_agents=sub_agents), None
     while True:
         try:
-            step = script.send(answer)
+            step = procedure.send(answer)
         except StopIteration:
             return given, asked
         answer = None
@@ -102,7 +102,7 @@ READ = ["GET /v1/workspaces/w/runs/mine", "GET /v1/workspaces/w/sessions/s/messa
 
 def test_r1_it_submits_only_once_the_stream_is_heard_and_ends_with_its_own_terminal_event() -> None:
     own = [event(a_run()), delta("mine"), complete("mine")]
-    assert play([snapshot(), *own], [ACCEPTED]) == (own, [POST])
+    assert carry_out([snapshot(), *own], [ACCEPTED]) == (own, [POST])
 
 
 def test_r1_other_runs_and_their_errors_neither_show_nor_end_it() -> None:
@@ -115,24 +115,24 @@ def test_r1_other_runs_and_their_errors_neither_show_nor_end_it() -> None:
         complete("other"),
         complete("other", "elsewhere"),
     ]
-    assert play([snapshot(), *foreign, complete("mine")], [ACCEPTED])[0] == [complete("mine")]
+    assert carry_out([snapshot(), *foreign, complete("mine")], [ACCEPTED])[0] == [complete("mine")]
 
 
 def test_r1_an_error_without_run_id_counts_only_in_its_own_session() -> None:
     own = event(AgentEvent(type=AgentEventType.ERROR, session_id="s", run_id="", message="mine"))
-    assert play([snapshot(), own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
+    assert carry_out([snapshot(), own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
 
 
 def test_a_folded_run_shows_the_turn_of_its_host_but_ends_with_its_own_terminal_event() -> None:
     folded = event(a_run(state=RunState.FOLDED, folded_into="host"))
     stream = [snapshot(), delta("host"), folded, delta("host"), complete("host"), complete("mine")]
-    assert play(stream, [ACCEPTED])[0] == [folded, delta("host"), complete("mine")]
+    assert carry_out(stream, [ACCEPTED])[0] == [folded, delta("host"), complete("mine")]
 
 
 def test_a_run_that_is_over_when_submitted_again_is_read_from_the_ledger() -> None:
     over = Accepted(run_id="mine", seq=1, state=RunState.FINISHED, position=None)
     finished = a_run(state=RunState.FINISHED, outcome=Outcome.ERROR, error="no key")
-    given, asked = play([snapshot()], [over, finished, MessagePage(items=())])
+    given, asked = carry_out([snapshot()], [over, finished, MessagePage(items=())])
     assert asked == [POST, *READ]
     assert [each.payload for each in given] == [
         RunComplete(run_id="mine", session_id="s", error="no key", outcome=Outcome.ERROR)
@@ -149,7 +149,7 @@ def test_after_a_resync_a_finished_run_gives_its_terminal_event_from_ledger_and_
         )
     )
     finished = a_run(state=RunState.FINISHED, outcome=Outcome.END_TURN)
-    given, asked = play([snapshot(), snapshot()], [ACCEPTED, finished, page])
+    given, asked = carry_out([snapshot(), snapshot()], [ACCEPTED, finished, page])
     assert asked == [POST, *READ]
     assert [each.payload for each in given] == [
         RunComplete(run_id="mine", session_id="s", message_id="m2", text="answer", outcome=Outcome.END_TURN)
@@ -158,7 +158,7 @@ def test_after_a_resync_a_finished_run_gives_its_terminal_event_from_ledger_and_
 
 def test_after_a_resync_an_unfinished_run_goes_on_from_the_snapshot() -> None:
     again = snapshot((a_run("other"), a_run()), (a_message("mine", "so far"), a_message("other", "no")))
-    given, asked = play([snapshot(), again, complete("mine")], [ACCEPTED])
+    given, asked = carry_out([snapshot(), again, complete("mine")], [ACCEPTED])
     assert asked == [POST]
     assert given == [event(a_run()), event(a_message("mine", "so far")), complete("mine")]
 
@@ -166,7 +166,7 @@ def test_after_a_resync_an_unfinished_run_goes_on_from_the_snapshot() -> None:
 def test_the_transcript_is_read_page_by_page() -> None:
     finished = a_run(state=RunState.FINISHED, outcome=Outcome.CANCELED)
     pages = [MessagePage(items=(a_message("mine", "a"),), next="2"), MessagePage(items=(a_message("x", "b"),))]
-    given, asked = play([snapshot(), snapshot()], [ACCEPTED, finished, *pages])
+    given, asked = carry_out([snapshot(), snapshot()], [ACCEPTED, finished, *pages])
     assert asked == [POST, *READ, READ[1]]
     assert given[-1].payload.text == "a"
     assert given[-1].payload.cancelled
@@ -175,14 +175,14 @@ def test_the_transcript_is_read_page_by_page() -> None:
 def test_a_run_that_somebody_submitted_is_watched_from_what_the_snapshot_has_of_it() -> None:
     running, said = a_run(state=RunState.ACTIVE), a_message("mine", "so far")
     rest = [delta("mine"), complete("mine")]
-    given, asked = play([snapshot(runs=(running,), messages=(said,)), *rest], [], submit=None)
+    given, asked = carry_out([snapshot(runs=(running,), messages=(said,)), *rest], [], submit=None)
     assert (given, asked) == ([event(running), event(said), *rest], [])
 
 
 def test_a_run_that_is_over_is_told_from_the_ledger_when_it_is_watched() -> None:
     over = a_run(state=RunState.FINISHED, outcome=Outcome.END_TURN)
     page = MessagePage(items=(a_message("mine", "all of it"),))
-    (last,), asked = play([snapshot()], [over, page], submit=None)
+    (last,), asked = carry_out([snapshot()], [over, page], submit=None)
     assert (last.payload.text, last.payload.outcome, asked) == ("all of it", Outcome.END_TURN, READ)
 
 
@@ -203,13 +203,13 @@ def an_ask(run_id: str, parent_run_id: str | None = None) -> Question:
 def test_a1_what_a_sub_agent_of_the_run_asks_is_the_runs_own_and_what_others_ask_is_not() -> None:
     own = Event("question_request", Change.CREATED, an_ask("child", "mine"))
     foreign = [Event("question_request", Change.CREATED, ask) for ask in (an_ask("other"), an_ask("child", "other"))]
-    assert play([snapshot(), *foreign, own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
+    assert carry_out([snapshot(), *foreign, own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
 
 
 def test_a2_what_was_asked_before_we_came_is_told_from_the_snapshot() -> None:
     ask = an_ask("child", "mine")
     known = Snapshot(cursor="w/1/1", sessions=(), runs=(a_run(),), messages=(), questions=(ask, an_ask("other")))
-    given, _ = play([Event("snapshot", None, known), complete("mine")], [], submit=None)
+    given, _ = carry_out([Event("snapshot", None, known), complete("mine")], [], submit=None)
     assert given[1:] == [Event("question_request", Change.CREATED, ask), complete("mine")]
 
 
@@ -229,7 +229,7 @@ def test_f1_who_watches_while_a_tool_runs_is_told_which_call_was_made() -> None:
     )
     pages = [MessagePage(items=(a_message("mine", "before"),), next="1"), MessagePage(items=(made, open_results))]
     stream = [snapshot(runs=(a_run(),), messages=(open_results,)), complete("mine")]
-    given, asked = play(stream, list(pages), submit=None)
+    given, asked = carry_out(stream, list(pages), submit=None)
     assert given == [event(made), event(a_run()), event(open_results), complete("mine")]
     assert asked == [READ[1], READ[1]]
 
@@ -251,20 +251,20 @@ def the_work_of(child: Run) -> list[Event]:
 def test_f1_what_sub_agents_do_is_told_only_to_whoever_asks_for_it() -> None:
     work = the_work_of(a_child())
     stream = [snapshot(), *work, complete("mine")]
-    assert play(list(stream), [ACCEPTED])[0] == [complete("mine")]
-    assert play(list(stream), [ACCEPTED], sub_agents=True)[0] == [*work, complete("mine")]
+    assert carry_out(list(stream), [ACCEPTED])[0] == [complete("mine")]
+    assert carry_out(list(stream), [ACCEPTED], sub_agents=True)[0] == [*work, complete("mine")]
 
 
 def test_r1_the_sub_agents_of_other_runs_are_not_told_of_and_no_sub_agent_ends_the_run() -> None:
     stream = [snapshot(), *the_work_of(a_child("other")), complete("mine")]
-    assert play(stream, [ACCEPTED], sub_agents=True)[0] == [complete("mine")]
+    assert carry_out(stream, [ACCEPTED], sub_agents=True)[0] == [complete("mine")]
 
 
 def test_f1_a_folded_run_is_told_of_the_sub_agents_of_its_host_from_then_on() -> None:
     sent, said, over = the_work_of(a_child("host"))
     folded = event(a_run(state=RunState.FOLDED, folded_into="host"))
     stream = [snapshot(), sent, folded, said, over, complete("mine")]
-    assert play(stream, [ACCEPTED], sub_agents=True)[0] == [folded, said, over, complete("mine")]
+    assert carry_out(stream, [ACCEPTED], sub_agents=True)[0] == [folded, said, over, complete("mine")]
 
 
 def test_f1_a_sub_agent_at_work_is_told_from_the_snapshot_with_the_call_that_it_makes() -> None:
@@ -281,7 +281,7 @@ def test_f1_a_sub_agent_at_work_is_told_from_the_snapshot_with_the_call_that_it_
         made, id="b", seq=3, role=Role.TOOL, parts=(ToolResultPart(tool_call_id="c", content="", finished=False),)
     )
     known = snapshot(runs=(a_run(), a_child()), messages=(results,))
-    given, asked = play([known, complete("mine")], [MessagePage(items=(made,))], submit=None, sub_agents=True)
+    given, asked = carry_out([known, complete("mine")], [MessagePage(items=(made,))], submit=None, sub_agents=True)
     assert given == [of_child(made), event(a_run()), of_child(a_child()), of_child(results), complete("mine")]
     assert asked == ["GET /v1/workspaces/w/sessions/child-s/messages"]
-    assert play([known, complete("mine")], [], submit=None) == ([event(a_run()), complete("mine")], [])
+    assert carry_out([known, complete("mine")], [], submit=None) == ([event(a_run()), complete("mine")], [])

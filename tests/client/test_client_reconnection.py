@@ -17,8 +17,8 @@ class Clock:
 
 
 def test_waits_double_up_to_a_limit() -> None:
-    patience = Reconnection(None, clock=Clock(), dice=lambda: 1.0)
-    waits = [patience.lost(LOST) for _ in range(8)]
+    reconnection = Reconnection(None, clock=Clock(), dice=lambda: 1.0)
+    waits = [reconnection.lost(LOST) for _ in range(8)]
     assert waits[:3] == [BACKOFF.base_s, 2 * BACKOFF.base_s, 4 * BACKOFF.base_s]
     assert waits[-1] == BACKOFF.ceiling_s
 
@@ -29,53 +29,53 @@ def test_jitter_takes_up_to_half_of_a_wait() -> None:
 
 def test_r3_it_gives_up_when_the_outage_has_lasted_long_enough() -> None:
     clock = Clock()
-    patience = Reconnection(60, clock=clock)
-    patience.lost(LOST)
+    reconnection = Reconnection(60, clock=clock)
+    reconnection.lost(LOST)
     clock.now += 59
-    patience.lost(LOST)
+    reconnection.lost(LOST)
     clock.now += 1
     with pytest.raises(ServerUnreachable, match="Gave up after 60 s: nobody there"):
-        patience.lost(LOST)
+        reconnection.lost(LOST)
 
 
 def test_hearing_from_the_server_ends_the_outage() -> None:
     clock = Clock()
-    patience = Reconnection(60, clock=clock, dice=lambda: 1.0)
-    patience.lost(LOST)
+    reconnection = Reconnection(60, clock=clock, dice=lambda: 1.0)
+    reconnection.lost(LOST)
     clock.now += 59
-    patience.heard()
+    reconnection.heard()
     clock.now += 59
-    assert patience.lost(LOST) == BACKOFF.base_s
+    assert reconnection.lost(LOST) == BACKOFF.base_s
 
 
 def test_without_a_limit_it_waits_for_ever() -> None:
     clock = Clock()
-    patience = Reconnection(None, clock=clock)
+    reconnection = Reconnection(None, clock=clock)
     for _ in range(5000):
-        patience.lost(LOST)
+        reconnection.lost(LOST)
         clock.now += 3600
-    assert patience.lost(LOST) <= BACKOFF.ceiling_s
+    assert reconnection.lost(LOST) <= BACKOFF.ceiling_s
 
 
 def test_an_outage_and_its_end_are_told_once_each() -> None:
     told: list[object] = []
-    patience = Reconnection(None, on_outage=told.append)
-    patience.heard()
+    reconnection = Reconnection(None, on_outage=told.append)
+    reconnection.heard()
     for _ in range(3):
-        patience.lost(LOST)
-    patience.heard()
-    patience.heard()
-    patience.lost(LOST)
+        reconnection.lost(LOST)
+    reconnection.heard()
+    reconnection.heard()
+    reconnection.lost(LOST)
     assert told == [LOST, None, LOST]
 
 
 def test_that_the_server_was_stopped_is_told_once_whenever_it_is_known() -> None:
     told: list[str | None] = []
-    patience = Reconnection(None, on_outage=lambda error: told.append(error.code if error else None))
+    reconnection = Reconnection(None, on_outage=lambda error: told.append(error.code if error else None))
     stopped = ServerUnreachable("It was stopped.", code=STOPPED)
     for cause in (LOST, LOST, stopped, LOST, stopped):
-        patience.lost(cause)
-    patience.heard()
-    patience.lost(stopped)
-    patience.lost(stopped)
+        reconnection.lost(cause)
+    reconnection.heard()
+    reconnection.lost(stopped)
+    reconnection.lost(stopped)
     assert told == ["server_unreachable", STOPPED, None, STOPPED]

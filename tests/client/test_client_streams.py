@@ -288,6 +288,21 @@ def test_a_prompt_whose_answer_was_lost_is_sent_again_with_the_same_run_id(stub:
     assert msgspec.json.decode(first)["run_id"] == "mine"
 
 
+@pytest.mark.parametrize("code", ["server_leaving", "owned_elsewhere", "owner_unreachable", "owner_lost"])
+def test_r3_a_prompt_is_sent_again_if_the_next_server_may_take_it(stub: Stub, follow: Follow, code: str) -> None:
+    refused = (503, b'{"code": "%s", "message": "again"}' % code.encode())
+    prepare_run(stub, submit=[refused, (202, ACCEPTED)])
+    for answers in stub.answers.values():
+        answers.appendleft(refused)
+    stub.streams += [[SNAPSHOT, complete(1), HANG]]
+    assert [event.type for event in follow(stub)] == ["run_complete"]
+    bodies = [body for request, _, body in stub.seen if request.endswith("/agent")]
+    assert len(set(bodies)) == 1
+    sessions = [body for request, _, body in stub.seen if request == "POST /v1/workspaces/w/sessions"]
+    assert len(sessions) == 2
+    assert len(set(sessions)) == 1, "the session has its own id, too"
+
+
 def test_a_run_id_that_is_known_is_followed_in_its_own_session_and_no_other_is_made(stub: Stub, follow: Follow) -> None:
     known = a_run(state=RunState.ACTIVE)
     prepare_run(stub, submit=[(202, ACCEPTED)])

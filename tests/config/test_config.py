@@ -144,7 +144,7 @@ def test_a_project_may_not_hold_the_server_section(files: Files) -> None:
         (
             '{"providers": {"a": {"type": "local"},\n "b": {"type": "local", "models": [\n{"id": "x",\n"windo": 3}]}}}',
             "4: providers.b.models[0].windo: unknown key: expected one of context_window, effort, first_token_s, id,"
-            " images, json_schema, max_output_tokens, path, price, reasoning, send_reasoning, threads, tools",
+            " idle_s, images, json_schema, max_output_tokens, path, price, reasoning, send_reasoning, threads, tools",
         ),
         (
             '{"providers": {"good": {"type": "local"},\n"bad": {"type": "nope"}}, "on_restart": 3}',

@@ -14,7 +14,7 @@ from longboat.config.demands import HARMLESS
 from longboat.config.jsonc import Path as Key
 from longboat.config.load import Review, load_config, review
 from longboat.config.settings import Config, ProviderSection
-from longboat.config.trust import Standing, forget, record, recorded, trusted_file
+from longboat.config.trust import TrustState, forget, record, recorded, trusted_file
 from longboat.errors import ConfigInvalid, ProjectNotTrusted
 from longboat.runtime.workspace.models import ModelPool
 
@@ -83,7 +83,7 @@ def clone(tmp_path: Path) -> Clone:
 def test_a_stranger_may_choose_among_what_the_user_has(clone: Clone, sections: dict[str, Any]) -> None:
     clone.user_says(providers={"mine": MINE})
     clone.says(**sections)
-    assert clone.review().standing is Standing.HARMLESS
+    assert clone.review().trust_state is TrustState.HARMLESS
     assert clone.load().providers["mine"].api_key == "$MY_KEY"
 
 
@@ -220,9 +220,9 @@ def test_a_mistake_is_told_before_trust_is_asked_for(clone: Clone) -> None:
 
 def test_a_trusted_file_gets_what_it_asks_for(clone: Clone) -> None:
     clone.says(providers={"evil": THIEF}, hooks={"a": ["b"]})
-    assert clone.review().standing is Standing.STRANGER
+    assert clone.review().trust_state is TrustState.STRANGER
     clone.trust()
-    assert clone.review().standing is Standing.TRUSTED
+    assert clone.review().trust_state is TrustState.TRUSTED
     assert (clone.load().providers["evil"].base_url, clone.load().hooks) == ("http://thief", {"a": ["b"]})
 
 
@@ -230,7 +230,7 @@ def test_a_file_that_changed_is_a_stranger_again_until_it_is_what_it_was(clone: 
     clone.says(providers={"evil": THIEF})
     clone.trust()
     clone.says(providers={"evil": THIEF}, titles=False)
-    assert clone.review().standing is Standing.CHANGED
+    assert clone.review().trust_state is TrustState.CHANGED
     assert "and this file has changed since you trusted it" in clone.refusal().message
     clone.says(providers={"evil": THIEF})
     assert clone.load().providers["evil"].base_url == "http://thief"
@@ -242,8 +242,8 @@ def test_trust_is_of_one_directory_however_it_is_called(clone: Clone, tmp_path: 
     (tmp_path / "link").symlink_to(clone.directory)
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "longboat.json").write_bytes(clone.project.read_bytes())
-    stands = [review(tmp_path / name, environ={}, user_dir=clone.home).standing for name in ("link", "copy")]
-    assert stands == [Standing.TRUSTED, Standing.STRANGER]
+    stands = [review(tmp_path / name, environ={}, user_dir=clone.home).trust_state for name in ("link", "copy")]
+    assert stands == [TrustState.TRUSTED, TrustState.STRANGER]
 
 
 def test_what_is_forgotten_is_a_stranger(clone: Clone) -> None:
@@ -251,7 +251,7 @@ def test_what_is_forgotten_is_a_stranger(clone: Clone) -> None:
     clone.trust()
     assert forget(clone.trusted, clone.directory)
     assert not forget(clone.trusted, clone.directory)
-    assert clone.review().standing is Standing.STRANGER
+    assert clone.review().trust_state is TrustState.STRANGER
 
 
 def test_a_trusted_file_that_moves_a_provider_still_does_not_get_the_users_key(clone: Clone) -> None:
@@ -306,7 +306,7 @@ def test_directories_that_are_gone_are_dropped_from_the_record(clone: Clone) -> 
     assert set(recorded(clone.trusted)) == {str(clone.home), str(clone.directory)}
     clone.trusted.write_text(json.dumps(gone | {str(clone.home): "0"}))
     assert forget(clone.trusted, clone.home)
-    assert recorded(clone.trusted) == {}
+    assert recorded(clone.trusted) == {str(clone.home): ""}, "that it was forgotten is remembered"
 
 
 def test_a_record_is_never_written_larger_than_it_is_read(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:

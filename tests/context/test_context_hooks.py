@@ -5,16 +5,19 @@ import hashlib
 import json
 import os
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from open_programs import open_programs
 from other_processes import is_alive
 
 from longboat.config.load import load_config, user_config_file
 from longboat.config.trust import record, trusted_file
 from longboat.context import hooks
-from longboat.context.hooks import Hook, HookCall, HookEvent, Hooks, Verdict, ask, read_hooks
+from longboat.context.hooks import Hook, HookCall, HookEvent, HookResult, Hooks, ask, read_hooks
+from longboat.context.process import StartProgram, start_unguarded
 from longboat.errors import ConfigInvalid
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -23,17 +26,18 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 class Bench:
     """A directory where hooks run, and the call they are asked about."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, start: StartProgram) -> None:
         self.directory = directory
+        self.start = start
 
     def call(self, event: HookEvent = HookEvent.BEFORE_TOOL, **fields: Any) -> HookCall:
         if event in (HookEvent.BEFORE_TOOL, HookEvent.AFTER_TOOL):
             fields = {"tool": "bash", "input": {"command": "ls"}, **fields}
         return HookCall(event=event, session_id="s1", run_id="r1", directory=str(self.directory), **fields)
 
-    async def ask(self, *commands: str, timeout_s: float = 60.0) -> Verdict:
+    async def ask(self, *commands: str, timeout_s: float = 60.0) -> HookResult:
         before = tuple(Hook(command=command, timeout_s=timeout_s) for command in commands)
-        return await ask(Hooks(before_tool=before), self.call(), environ=ENVIRON)
+        return await ask(Hooks(before_tool=before), self.call(), environ=ENVIRON, start=self.start)
 
     def says(self, **reply: Any) -> str:
         """A hook that prints this."""
@@ -43,9 +47,15 @@ class Bench:
         return json.loads((self.directory / name).read_text())
 
 
+@pytest.fixture(params=["below a guard", "alone"])
+async def bench(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Bench]:
+    async with open_programs(tmp_path) as programs:
+        yield Bench(tmp_path, programs.start if request.param == "below a guard" else start_unguarded)
+
+
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def lone_bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path, start_unguarded)
 
 
 async def wait_for_line(path: Path) -> str:
@@ -54,7 +64,7 @@ async def wait_for_line(path: Path) -> str:
 
 
 async def test_a_hook_that_says_nothing_changes_nothing(bench: Bench) -> None:
-    assert await bench.ask("true") == Verdict()
+    assert await bench.ask("true") == HookResult()
 
 
 async def test_a_hook_reads_what_happens_as_json_in_the_workspace(bench: Bench) -> None:
@@ -76,7 +86,7 @@ async def test_each_event_has_its_own_hooks_and_facts(bench: Bench) -> None:
         bench.call(HookEvent.PROMPT_SUBMITTED, prompt="do it"),
         bench.call(HookEvent.RUN_FINISHED, outcome="failed", error="no model"),
     ):
-        assert await ask(every, call, environ=ENVIRON) == Verdict()
+        assert await ask(every, call, environ=ENVIRON, start=bench.start) == HookResult()
     assert {key: bench.read("after_tool.json")[key] for key in ("result", "is_error", "call_id")} == {
         "result": "ok",
         "is_error": False,
@@ -96,34 +106,36 @@ async def test_a_hooks_environment_is_the_one_passed_in(bench: Bench, monkeypatc
 
 
 async def test_exit_2_denies_with_stderr_as_the_reason_and_ends_the_row(bench: Bench) -> None:
-    verdict = await bench.ask("echo ignored; echo 'not on Fridays' >&2; exit 2", "touch later")
-    assert verdict == Verdict(decision="deny", reason="not on Fridays")
+    result = await bench.ask("echo ignored; echo 'not on Fridays' >&2; exit 2", "touch later")
+    assert result == HookResult(decision="deny", reason="not on Fridays")
     assert not (bench.directory / "later").exists()
 
 
 async def test_a_reply_can_deny_and_a_denial_always_has_a_reason(bench: Bench) -> None:
-    assert await bench.ask(bench.says(decision="deny", reason="no")) == Verdict(decision="deny", reason="no")
+    assert await bench.ask(bench.says(decision="deny", reason="no")) == HookResult(decision="deny", reason="no")
     for command in (bench.says(decision="deny"), "exit 2"):
-        verdict = await bench.ask(bench.says(decision="allow", reason="sure"), command)
-        assert verdict == Verdict(decision="deny", reason="A hook denied this without giving a reason.")
+        result = await bench.ask(bench.says(decision="allow", reason="sure"), command)
+        assert result == HookResult(decision="deny", reason="A hook denied this without giving a reason.")
 
 
 async def test_a_reply_can_allow_and_add_context(bench: Bench) -> None:
-    verdict = await bench.ask(bench.says(decision="allow", context="one"), bench.says(context="two"))
-    assert verdict == Verdict(decision="allow", context=("one", "two"))
+    result = await bench.ask(bench.says(decision="allow", context="one"), bench.says(context="two"))
+    assert result == HookResult(decision="allow", context=("one", "two"))
 
 
 async def test_the_next_hook_sees_the_replaced_input(bench: Bench) -> None:
-    verdict = await bench.ask(bench.says(input={"command": "ls -l"}), "cat > seen.json")
-    assert verdict == Verdict(input={"command": "ls -l"})
+    result = await bench.ask(bench.says(input={"command": "ls -l"}), "cat > seen.json")
+    assert result == HookResult(input={"command": "ls -l"})
     assert bench.read("seen.json")["input"] == {"command": "ls -l"}
 
 
 async def test_leave_given_for_one_input_does_not_hold_for_another(bench: Bench) -> None:
     allow = bench.says(decision="allow", reason="harmless")
     change = bench.says(input={"command": "rm -rf x"})
-    assert await bench.ask(allow, change) == Verdict(input={"command": "rm -rf x"})
-    assert await bench.ask(change, allow) == Verdict(decision="allow", reason="harmless", input={"command": "rm -rf x"})
+    assert await bench.ask(allow, change) == HookResult(input={"command": "rm -rf x"})
+    assert await bench.ask(change, allow) == HookResult(
+        decision="allow", reason="harmless", input={"command": "rm -rf x"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,10 +153,10 @@ async def test_leave_given_for_one_input_does_not_hold_for_another(bench: Bench)
     ],
 )
 async def test_other_failures_are_reported_and_never_block(bench: Bench, command: str, problem: str) -> None:
-    verdict = await bench.ask(command, bench.says(context="the next one ran"))
-    assert verdict.decision is None
-    assert verdict.context == ("the next one ran",)
-    (told,) = verdict.problems
+    result = await bench.ask(command, bench.says(context="the next one ran"))
+    assert result.decision is None
+    assert result.context == ("the next one ran",)
+    (told,) = result.problems
     assert told.startswith(f"Hook {command!r} {problem}")
 
 
@@ -155,8 +167,8 @@ async def test_a_hook_in_a_directory_that_is_gone_is_reported(bench: Bench, tmp_
 
 
 async def test_a_hook_that_takes_too_long_is_ended_with_its_children_and_reported(bench: Bench) -> None:
-    verdict = await bench.ask("trap '' TERM; sleep 600 & echo $! > child; wait", timeout_s=1.0)
-    assert verdict.problems == (
+    result = await bench.ask("trap '' TERM; sleep 600 & echo $! > child; wait", timeout_s=1.0)
+    assert result.problems == (
         "Hook \"trap '' TERM; sleep 600 & echo $! > child; wait\" took longer than 1 s and was killed.",
     )
     await _until_dead(int((bench.directory / "child").read_text()))
@@ -176,9 +188,9 @@ async def test_a_canceled_run_ends_its_hook_with_its_children(bench: Bench) -> N
 
 
 async def test_a_run_that_is_canceled_while_its_hook_starts_ends_it_with_its_children(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    lone_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipe, known = bench.directory / "pipe", asyncio.Event()
+    pipe, known = lone_bench.directory / "pipe", asyncio.Event()
     os.mkfifo(pipe)
     start = asyncio.create_subprocess_exec
 
@@ -189,7 +201,7 @@ async def test_a_run_that_is_canceled_while_its_hook_starts_ends_it_with_its_chi
         return process
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
-    asking = asyncio.create_task(bench.ask(f"sleep 600 & echo $! > '{pipe}'; wait"))
+    asking = asyncio.create_task(lone_bench.ask(f"sleep 600 & echo $! > '{pipe}'; wait"))
     child = int(await wait_for_line(pipe))
     asking.cancel()
     await asyncio.wait([asking], timeout=0)  # the cancel has arrived
@@ -201,7 +213,7 @@ async def test_a_run_that_is_canceled_while_its_hook_starts_ends_it_with_its_chi
 
 
 async def test_a_cancel_of_a_hook_that_cannot_be_started_is_not_lost(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    lone_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, known = asyncio.Event(), asyncio.Event()
 
@@ -211,7 +223,7 @@ async def test_a_cancel_of_a_hook_that_cannot_be_started_is_not_lost(
         raise FileNotFoundError("the directory is gone")
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", fail)
-    asking = asyncio.create_task(bench.ask("true"))
+    asking = asyncio.create_task(lone_bench.ask("true"))
     await begun.wait()
     asking.cancel()
     await asyncio.wait([asking], timeout=0)
@@ -222,19 +234,21 @@ async def test_a_cancel_of_a_hook_that_cannot_be_started_is_not_lost(
 
 async def test_a_child_that_holds_the_output_open_keeps_nobody_waiting(bench: Bench) -> None:
     async with asyncio.timeout(20):
-        verdict = await bench.ask(f"sleep 600 & echo $! > child; {bench.says(context='done')}")
-    assert verdict == Verdict(context=("done",))
+        result = await bench.ask(f"sleep 600 & echo $! > child; {bench.says(context='done')}")
+    assert result == HookResult(context=("done",))
     await _until_dead(int((bench.directory / "child").read_text()))
 
 
 async def test_a_hook_that_reads_nothing_of_a_large_input_is_fine(bench: Bench) -> None:
     call = bench.call(input={"content": "x" * 1_000_000})
-    assert await ask(Hooks(before_tool=(Hook(command="true"),)), call, environ=ENVIRON) == Verdict()
+    asking = ask(Hooks(before_tool=(Hook(command="true"),)), call, environ=ENVIRON, start=bench.start)
+    assert await asking == HookResult()
 
 
 async def test_a_hook_sees_a_bounded_result(bench: Bench) -> None:
     call = bench.call(HookEvent.AFTER_TOOL, result="x" * 1_000_000, is_error=False)
-    await ask(Hooks(after_tool=(Hook(command="cat > seen.json"),)), call, environ=ENVIRON)
+    row = Hooks(after_tool=(Hook(command="cat > seen.json"),))
+    await ask(row, call, environ=ENVIRON, start=bench.start)
     assert len(bench.read("seen.json")["result"]) == hooks.MAX_RESULT
 
 
@@ -265,7 +279,7 @@ def test_a_matcher_names_tools(matcher: str, tools: set[str]) -> None:
 
 async def test_only_hooks_that_match_are_run(bench: Bench) -> None:
     row = Hooks(before_tool=(Hook(command="exit 2", matcher="edit"), Hook(command="touch ran", matcher="bash")))
-    assert await ask(row, bench.call(), environ=ENVIRON) == Verdict()
+    assert await ask(row, bench.call(), environ=ENVIRON) == HookResult()
     assert (bench.directory / "ran").exists()
 
 

@@ -2,6 +2,7 @@
 
 from longboat.core.limits import FAILURES_AHEAD, NUDGE_AT, STEPS_AHEAD, Bounds, Limit, LimitCounter
 from longboat.wire.models import ToolCallPart, ToolResultPart
+from longboat.wire.tools import ToolTraits
 
 OK = ToolResultPart(tool_call_id="c", content="fine")
 BAD = ToolResultPart(tool_call_id="c", content="no such file", is_error=True)
@@ -131,3 +132,10 @@ def test_a_call_whose_result_stays_the_same_is_answered_with_a_nudge_too() -> No
     told = [made.nudge(same, OK) is not None for _ in range(NUDGE_AT + 1)]
     assert told == [False] * (NUDGE_AT - 1) + [True, True]
     assert made.nudge(same, ToolResultPart(tool_call_id="c", name="view", content="changed")) is None
+
+
+def test_waiting_again_for_something_outside_is_no_reason_for_a_nudge() -> None:
+    made = counter()
+    wait = ToolCallPart(id="c", name="watch", input="{}", finished=True, traits=ToolTraits(waits=True))
+    assert [made.nudge(wait, OK) for _ in range(NUDGE_AT + 1)] == [None] * (NUDGE_AT + 1)
+    assert [made.nudge(wait, BAD) is not None for _ in range(NUDGE_AT)] == [False] * (NUDGE_AT - 1) + [True]

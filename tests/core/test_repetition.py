@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from longboat.core.repetition import CHECKED, EVERY, RepetitionGuard
+from longboat.core.repetition import CHECKED, CHECKED_LONG, EVERY, RepetitionGuard
 
 
 def first_stop(text: str, *, piece: int) -> int | None:
@@ -23,6 +23,22 @@ def test_the_same_words_over_and_over_are_noticed(unit: str, piece: int) -> None
     stopped = first_stop(lead + unit * (6_000 // len(unit)), piece=piece)
     assert stopped is not None
     assert stopped <= CHECKED + len(lead) + EVERY + piece
+
+
+@pytest.mark.parametrize("piece", [7, 400])
+def test_the_same_paragraph_over_and_over_is_noticed_later(piece: int) -> None:
+    dice = random.Random(1)
+    paragraph = " ".join(dice.choice(["boat", "sea", "oar", "sail", "wind"]) for _ in range(200)) + "\n\n"
+    stopped = first_stop(paragraph * 50, piece=piece)
+    assert stopped is not None
+    assert CHECKED_LONG <= stopped <= CHECKED_LONG + EVERY + piece
+    assert first_stop(paragraph * 15, piece=piece) is None
+
+
+def test_a_guard_of_what_a_call_writes_lets_a_file_of_equal_lines_be() -> None:
+    guard = RepetitionGuard(CHECKED_LONG)
+    assert not any(guard.is_endless("0, 0, 0\\n") for _ in range(1_000))
+    assert any(guard.is_endless("0, 0, 0\\n") for _ in range(2_000))
 
 
 def test_a_text_that_goes_somewhere_is_left_alone() -> None:

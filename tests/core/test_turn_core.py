@@ -16,6 +16,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
+from longboat.wire.tools import ToolTraits
 
 
 def attachment(**content: str) -> Attachment:
@@ -68,6 +69,15 @@ def test_a_circle_of_several_calls_is_noticed_and_old_calls_are_forgotten() -> N
     guard = LoopGuard()
     many = [step(guard, given=str(number % 3)) for number in range(60)]
     assert not any(many)
+
+
+def test_waiting_again_for_something_outside_is_no_circle() -> None:
+    """T9: unless the waiting itself fails."""
+    guard, traits = LoopGuard(), ToolTraits(waits=True)
+    wait = ToolCallPart(id="any", name="look", input="{}", finished=True, traits=traits)
+    quiet, bad = (ToolResultPart(tool_call_id="any", content="same", is_error=error) for error in (False, True))
+    assert not any(guard.is_loop(wait, quiet) for _ in range(50))
+    assert any(guard.is_loop(wait, bad) for _ in range(LOOP_REPEATS))
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,26 @@
 """What a node does with its leases, and when it gives them up (G3, G10)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 from bench import AT
 from postgres import database_of
 
 from longboat.config.settings import ServerSection, Settings
-from longboat.errors import OwnerLost
+from longboat.errors import OwnedElsewhere, OwnerLost, ServerLeaving, StoreLost
 from longboat.fleet.node import Node
 from longboat.store.changes import add_workspace
+from longboat.store.postgres.nodes import Confirmed, Nodes
 from longboat.store.postgres.store import open_postgres
 from longboat.store.protocol import Unit
 from longboat.store.publishing import PendingUnit, Publisher
 from longboat.store.records import WorkspaceRecord
 from longboat.tasks import Tasks
+from longboat.tools.process import deadline
 
 
 class Told:
@@ -68,32 +71,117 @@ async def tasks() -> AsyncIterator[Tasks]:
 
 def oversleep(node: Node) -> None:
     """As if the process had been stopped, or the database away, for long."""
-    node._confirmed_at = asyncio.get_running_loop().time() - 1_000
+    node._confirmed_at = deadline.clock() - 1_000
 
 
 async def test_after_a_long_silence_everything_is_given_up_and_the_node_goes_on(node: Node, tasks: Tasks) -> None:
     told = Told(node)
-    await node.claim("w")
+    await node.acquire("w")
     oversleep(node)
     tasks.spawn(node.keep_leases(), name="keep leases")
     await told.until("lost w", "renewed")
     assert not node.owns("w")
-    await node.claim("w")
+    await node.acquire("w")
     assert node.owns("w")
+
+
+async def test_g3_everything_is_given_up_in_time_while_a_renewal_is_still_under_way(
+    node: Node, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database stands still: it neither answers nor refuses."""
+    told, asked = Told(node), asyncio.Event()
+
+    async def never_confirm(_held: object) -> None:
+        asked.set()
+        await asyncio.shield(asyncio.get_running_loop().create_future())
+
+    await node.acquire("w")
+    monkeypatch.setattr(node._nodes, "confirm", never_confirm)
+    tasks.spawn(node._confirm(), name="renewal")
+    await asked.wait()
+    oversleep(node)
+    tasks.spawn(node.drop_before_expiry(), name="drop before expiry")
+    await told.until("lost w")
+
+
+async def test_g3_a_node_whose_name_another_server_uses_by_now_gives_up_and_writes_nothing_more(
+    node: Node, tmp_path: Path
+) -> None:
+    """It was paused or cut off, and someone started a node of this name. They took each other's workspaces."""
+    told = Told(node)
+    await node.acquire("w")
+    async with open_postgres(node._store._dsn, node="a") as store:
+        successor = Nodes(store.borrow, "a", instance=store.instance, lease_s=60)
+        async with store.borrow() as connection:
+            await connection.execute("UPDATE nodes SET until = clock_timestamp()")
+        await successor.register(disk="another", url="http://other", version="1", secret="s", token="t", started_at=AT)
+        with pytest.raises(StoreLost, match="uses the name of this node"):
+            await node._confirm()
+        assert told.order == ["lost w"]
+        assert node._store.problem is not None
+        with pytest.raises(StoreLost):
+            await node._store.submit(Unit(workspace_id=""))
+        await node.leave()
+        await node.sign_off()
+        (seen,) = await successor.all()
+        assert (seen.url, seen.leaving, seen.alive) == ("http://other", False, True)
+
+
+async def test_a_node_that_its_database_has_forgotten_registers_again(node: Node) -> None:
+    """As after a failover to a standby that had not heard of it."""
+    await node.acquire("w")
+    async with node._store.borrow() as connection:
+        await connection.execute("DELETE FROM nodes")
+    await node._confirm()
+    assert [each.name for each in await node.nodes()] == ["a"]
+    assert node.owns("w")
+
+
+async def test_g3_a_workspace_of_which_something_has_not_ended_is_not_claimed_again_before_the_lease_is_over(
+    node: Node,
+) -> None:
+    await node.acquire("w")
+    node.abandon("w")
+    with pytest.raises(OwnedElsewhere):
+        await node.acquire("w")
+    node._abandoned["w"] = deadline.clock()
+    await node.acquire("w")
+    assert node.owns("w")
+
+
+async def test_g3_canceling_a_statement_does_not_wait_for_a_database_that_stands_still(
+    node: Node, tasks: Tasks
+) -> None:
+    backend: asyncio.Future[psutil.Process] = asyncio.get_running_loop().create_future()
+
+    async def ask() -> None:
+        async with node._store.borrow() as connection:
+            backend.set_result(psutil.Process(connection.get_server_pid()))
+            await connection.execute("SELECT pg_sleep(600)")
+
+    asking = tasks.spawn(ask(), name="ask", awaited=True)
+    process = await backend
+    process.suspend()
+    try:
+        asking.cancel()
+        await asyncio.wait([asking])
+    finally:
+        process.resume()
+    assert asking.cancelled()
 
 
 async def test_what_is_claimed_after_a_long_silence_is_not_given_up(node: Node) -> None:
     told = Told(node)
     oversleep(node)
-    await node.claim("w")
-    node.lose_overdue()
+    await node.acquire("w")
+    node.drop_expired()
     assert (node.owns("w"), told.order) == (True, ["renewed"])
 
 
 async def test_a_lost_workspace_gets_no_more_time_for_its_commands(node: Node) -> None:
     """It is dropped before the others hear of the renewal."""
     told = Told(node)
-    await node.claim("w")
+    await node.acquire("w")
     node._held["w"] -= 1  # as if another owner had come: its epoch is higher
     await node._confirm()
     assert told.order == ["lost w", "renewed"]
@@ -104,7 +192,7 @@ async def test_a_workspace_that_is_slow_to_open_holds_up_no_renewal(
 ) -> None:
     told, opening = Told(node), asyncio.Event()
 
-    async def orphans() -> list[str]:
+    async def ownerless_workspaces() -> list[str]:
         return ["w"]
 
     async def never_open(workspace_id: str) -> None:
@@ -112,13 +200,65 @@ async def test_a_workspace_that_is_slow_to_open_holds_up_no_renewal(
         opening.set()
         await asyncio.get_running_loop().create_future()
 
-    monkeypatch.setattr(node._nodes, "orphans", orphans)
+    monkeypatch.setattr(node._nodes, "ownerless_workspaces", ownerless_workspaces)
     node.when_orphaned(never_open)
-    tasks.spawn(node.look_around(), name="look around")
+    tasks.spawn(node.take_over_orphans(), name="take over orphans")
     await opening.wait()
     oversleep(node)
     tasks.spawn(node.keep_leases(), name="keep leases")
     await told.until("renewed")
+
+
+async def test_g7_g8_a_workspace_that_is_slow_to_open_does_not_hold_up_what_else_a_node_looks_for(
+    node: Node, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    looked = asyncio.Event()
+
+    async def orphans() -> list[str]:
+        if opened:
+            looked.set()
+        return ["slow", "w"] if opened else ["slow"]
+
+    async def open_slowly(workspace_id: str) -> None:
+        opened.append(workspace_id)
+        if workspace_id == "slow":
+            await asyncio.get_running_loop().create_future()
+
+    monkeypatch.setattr(node._nodes, "ownerless_workspaces", orphans)
+    node.when_orphaned(open_slowly)
+    tasks.spawn(node.take_over_orphans(), name="look around")
+    while "w" not in opened:
+        looked.clear()
+        await looked.wait()
+        await asyncio.sleep(0)
+    assert opened.count("slow") == 1
+
+
+async def test_an_error_that_nobody_expects_does_not_end_the_renewals(
+    node: Node, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, failed = Told(node), asyncio.Event()
+    confirm = node._nodes.confirm
+
+    async def fail_once(held: Mapping[str, int]) -> Confirmed:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("a bug of ours")
+        return await confirm(held)
+
+    monkeypatch.setattr(node._nodes, "confirm", fail_once)
+    oversleep(node)
+    tasks.spawn(node.keep_leases(), name="keep leases")
+    await told.until("renewed")
+    assert failed.is_set()
+
+
+async def take_orphans(node: Node) -> None:
+    async with Tasks() as takeovers:
+        await node._take_orphans(takeovers)
+        while takeovers.pending:
+            await asyncio.wait(takeovers.pending)
 
 
 async def test_a_workspace_that_cannot_be_opened_does_not_hold_up_the_others(
@@ -126,7 +266,7 @@ async def test_a_workspace_that_cannot_be_opened_does_not_hold_up_the_others(
 ) -> None:
     opened: list[str] = []
 
-    async def orphans() -> list[str]:
+    async def ownerless_workspaces() -> list[str]:
         return ["broken", "w"]
 
     async def take(workspace_id: str) -> None:
@@ -134,12 +274,27 @@ async def test_a_workspace_that_cannot_be_opened_does_not_hold_up_the_others(
         if workspace_id == "broken":
             raise ValueError("a row that nobody can read")
 
-    monkeypatch.setattr(node._nodes, "orphans", orphans)
+    monkeypatch.setattr(node._nodes, "ownerless_workspaces", ownerless_workspaces)
     node.when_orphaned(take)
-    await node._take_orphans()
-    await node._take_orphans()
+    await take_orphans(node)
+    await take_orphans(node)
     assert opened == ["broken", "w", "w"], "the broken one is tried again later"
     assert caplog.text.count("could not be taken over") == 1
+
+
+async def test_a_node_that_is_about_to_leave_takes_nothing_over_and_complains_of_nothing(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def ownerless_workspaces() -> list[str]:
+        return ["w"]
+
+    async def leaving(_: str) -> None:
+        raise ServerLeaving
+
+    monkeypatch.setattr(node._nodes, "ownerless_workspaces", ownerless_workspaces)
+    node.when_orphaned(leaving)
+    await take_orphans(node)
+    assert caplog.text == ""
 
 
 async def test_a_lost_workspace_says_nothing_about_the_store() -> None:

@@ -8,11 +8,12 @@ import pytest
 from longboat.fleet.signature import VALID_S, Relayed, digest_of, verify
 
 SECRET = b"secret"
-SIGNED = Relayed(node="a", at=1000.5, method="POST", target="/v1/x?y=1", body_digest=digest_of(b"{}"))
+SIGNED = Relayed(node="a", at=1000.5, method="POST", target="/v1/x?y=1", body_digest=digest_of(b"{}"), keys=("k", ""))
 
 
 def check(header: str, **changes: Any) -> Relayed | None:
     asked: dict[str, Any] = {"method": "POST", "target": "/v1/x?y=1", "secret": SECRET, "now": 1010.0}
+    asked["headers"] = {"idempotency-key": "k", "accept": "*/*"}
     return verify(header, **(asked | changes))
 
 
@@ -25,6 +26,9 @@ def test_a_signed_request_is_known() -> None:
     [
         {"method": "GET"},
         {"target": "/v1/x?y=2"},
+        {"headers": {}},
+        {"headers": {"idempotency-key": "other"}},
+        {"headers": {"idempotency-key": "k", "last-event-id": "w/1/1"}},
         {"secret": b"another"},
         {"now": 1000.5 + VALID_S + 1},
         {"now": 1000.5 - VALID_S - 1},

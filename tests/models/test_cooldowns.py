@@ -92,6 +92,7 @@ def test_what_the_provider_asks_for_counts_within_reason(clock: Clock, error: Mo
         ("rate_limited", True),
         ("quota", True),
         ("bad_request", False),
+        ("loading", True),
         ("auth", False),
         ("model_not_found", False),
         ("context_overflow", False),

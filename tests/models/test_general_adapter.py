@@ -25,7 +25,7 @@ from longboat.models.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
-from longboat.models.pydantic_adapter import Endpoint, PydanticModel, Wire
+from longboat.models.pydantic_adapter import Endpoint, ProviderApi, PydanticModel
 from longboat.wire.models import (
     FilePart,
     Image,
@@ -115,8 +115,8 @@ async def scripted(*replies: Reply) -> AsyncIterator[Script]:
 
 
 @asynccontextmanager
-async def model_at(url: str, wire: Wire, name: str, **more: Any) -> AsyncIterator[PydanticModel]:
-    endpoint = Endpoint(provider="mine", name=name, wire=wire, api_key=KEY, base_url=url, **more)
+async def model_at(url: str, api: ProviderApi, name: str, **more: Any) -> AsyncIterator[PydanticModel]:
+    endpoint = Endpoint(provider="mine", name=name, api=api, api_key=KEY, base_url=url, **more)
     model = PydanticModel(endpoint, context_window=1000)
     try:
         yield model
@@ -124,16 +124,16 @@ async def model_at(url: str, wire: Wire, name: str, **more: Any) -> AsyncIterato
         await model.aclose()
 
 
-async def ask(script: Script, wire: Wire, request: ModelRequest | None = None) -> list[ModelEvent]:
-    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
-    async with model_at(script.url + path, wire, name) as model, model.stream(request or prompt("hi")) as events:
+async def ask(script: Script, api: ProviderApi, request: ModelRequest | None = None) -> list[ModelEvent]:
+    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[api]
+    async with model_at(script.url + path, api, name) as model, model.stream(request or prompt("hi")) as events:
         return [event async for event in answer_events(events)]
 
 
-async def refusal(wire: Wire, *replies: Reply) -> ModelError:
+async def refusal(api: ProviderApi, *replies: Reply) -> ModelError:
     async with scripted(*replies) as script:
         with pytest.raises(ModelError) as caught:
-            await ask(script, wire)
+            await ask(script, api)
         assert len(script.bodies) == 1, "the SDK retried by itself"
     return caught.value
 
@@ -486,17 +486,17 @@ async def test_a_mistral_answer_streams():
 # --- leaving and breaking --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_a_cancel_in_mid_stream_closes_the_connection(wire: Wire):
-    whole = anthropic(spoken("Hello")) if wire == "anthropic" else openai_text("Hello")
-    first_words = whole[:3] if wire == "anthropic" else whole[:4]
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_a_cancel_in_mid_stream_closes_the_connection(api: ProviderApi):
+    whole = anthropic(spoken("Hello")) if api == "anthropic" else openai_text("Hello")
+    first_words = whole[:3] if api == "anthropic" else whole[:4]
     heard = asyncio.Event()
 
     async with scripted(Reply(frames=first_words, ends="hangs")) as script:
 
         async def turn() -> None:
-            name, path = ("claude-sonnet-5-5", "") if wire == "anthropic" else ("gpt-6.1-sol", "/v1")
-            async with model_at(script.url + path, wire, name) as model, model.stream(prompt("hi")) as events:
+            name, path = ("claude-sonnet-5-5", "") if api == "anthropic" else ("gpt-6.1-sol", "/v1")
+            async with model_at(script.url + path, api, name) as model, model.stream(prompt("hi")) as events:
                 async for event in answer_events(events):
                     assert event == TextDelta("Hello")
                     heard.set()
@@ -520,11 +520,11 @@ async def test_leaving_early_closes_the_connection():
 
 
 @pytest.mark.parametrize("ends", ["early", "cut"])
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_a_stream_that_ends_too_soon_is_broken_and_may_be_retried(wire: Wire, ends: str):
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_a_stream_that_ends_too_soon_is_broken_and_may_be_retried(api: ProviderApi, ends: str):
     """T7"""
-    frames = anthropic(spoken("Hello"))[:3] if wire == "anthropic" else openai_text("Hello")[:4]
-    error = await refusal(wire, Reply(frames=frames, ends=ends))
+    frames = anthropic(spoken("Hello"))[:3] if api == "anthropic" else openai_text("Hello")[:4]
+    error = await refusal(api, Reply(frames=frames, ends=ends))
     assert (error.code, error.retryable) == ("stream_broken", True)
 
 
@@ -535,12 +535,12 @@ async def test_an_error_inside_the_stream_counts_like_one_before_it():
     assert "Overloaded" in error.message
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_a_server_that_does_not_begin_in_time_is_retryable(wire: Wire):
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_a_server_that_does_not_begin_in_time_is_retryable(api: ProviderApi):
     """As with the chat adapter: the limit is the model's, and the error says how to change it."""
-    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
+    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[api]
     async with scripted(Reply(ends="hangs")) as script:
-        async with model_at(script.url + path, wire, name, first_token_s=0.1) as model:
+        async with model_at(script.url + path, api, name, first_token_s=0.1) as model:
             with pytest.raises(ModelError) as caught:
                 async with model.stream(prompt("hi")) as events:
                     _ = [event async for event in events]
@@ -551,17 +551,19 @@ async def test_a_server_that_does_not_begin_in_time_is_retryable(wire: Wire):
     )
 
 
-async def test_a_server_that_stops_in_mid_answer_is_not_told_to_begin_earlier(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("longboat.models.pydantic_http.IDLE_S", 0.1)
+async def test_a_server_that_stops_in_mid_answer_is_not_told_to_begin_earlier():
     frames = anthropic(spoken("Ok"))[:3]
     async with (
         scripted(Reply(frames=frames, ends="hangs")) as script,
-        model_at(script.url, "anthropic", "claude-sonnet-5-5") as model,
+        model_at(script.url, "anthropic", "claude-sonnet-5-5", idle_s=0.1) as model,
     ):
         with pytest.raises(ModelError) as caught:
             async with model.stream(prompt("hi")) as events:
                 _ = [event async for event in events]
-    assert (caught.value.code, caught.value.message) == ("timeout", "mine sent nothing for 0.1 s.")
+    assert caught.value.code == "timeout"
+    assert caught.value.message == (
+        "mine sent nothing for 0.1 s. If it needs longer between two pieces, set idle_s of claude-sonnet-5-5."
+    )
 
 
 async def test_a_server_that_is_not_there_is_unreachable():
@@ -574,14 +576,12 @@ async def test_a_server_that_is_not_there_is_unreachable():
     assert (caught.value.code, caught.value.retryable) == ("unreachable", True)
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai", "google", "mistral"])
+@pytest.mark.parametrize("api", ["anthropic", "openai", "google", "mistral"])
 @pytest.mark.parametrize(
     ("url", "key"), [("http://127.0.0.1:port", KEY), ("http://127.0.0.1:9\0", KEY), ("http://127.0.0.1:9", f"{KEY}…")]
 )
-async def test_settings_that_http_cannot_carry_are_told_but_not_shown(wire: Wire, url: str, key: str):
-    model = PydanticModel(
-        Endpoint(provider="mine", name="m", wire=wire, api_key=key, base_url=url), context_window=1000
-    )
+async def test_settings_that_http_cannot_carry_are_told_but_not_shown(api: ProviderApi, url: str, key: str):
+    model = PydanticModel(Endpoint(provider="mine", name="m", api=api, api_key=key, base_url=url), context_window=1000)
     with pytest.raises(ModelError) as caught:
         async with model.stream(prompt("hi")) as events:
             assert [event async for event in answer_events(events)]
@@ -661,7 +661,7 @@ async def test_a_key_that_the_provider_echoes_is_hidden():
     error = await refusal("anthropic", anthropic_error(401, "authentication_error", f"Incorrect key: {KEY}"))
     assert KEY not in error.message
     assert error.__cause__ is None
-    endpoint = Endpoint(provider="mine", name="m", wire="openai", api_key=KEY, headers={"x-own": KEY})
+    endpoint = Endpoint(provider="mine", name="m", api="openai", api_key=KEY, headers={"x-own": KEY})
     assert KEY not in repr(endpoint)
 
 
@@ -679,12 +679,12 @@ async def test_headers_of_the_configuration_are_sent_and_hidden_in_errors():
 # --- effort, images, schemas (A6) ------------------------------------------------------------------------------------
 
 
-async def body_of(wire: Wire, request: ModelRequest, **more: Any) -> dict[str, Any]:
-    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[wire]
-    frames = anthropic(spoken("Ok")) if wire == "anthropic" else openai_text("Ok")
+async def body_of(api: ProviderApi, request: ModelRequest, **more: Any) -> dict[str, Any]:
+    name, path = {"anthropic": ("claude-sonnet-5-5", ""), "openai": ("gpt-6.1-sol", "/v1")}[api]
+    frames = anthropic(spoken("Ok")) if api == "anthropic" else openai_text("Ok")
     async with scripted(Reply(frames=frames)) as script:
         abilities = more.pop("abilities", Abilities())
-        endpoint = Endpoint(provider="mine", name=name, wire=wire, api_key=KEY, base_url=script.url + path, **more)
+        endpoint = Endpoint(provider="mine", name=name, api=api, api_key=KEY, base_url=script.url + path, **more)
         model = PydanticModel(endpoint, context_window=1000, abilities=abilities)
         async with model.stream(request) as events:
             _ = [event async for event in answer_events(events)]
@@ -696,14 +696,14 @@ def efforts(body: dict[str, Any]) -> list[Any]:
     return [body.get("output_config", {}).get("effort"), body.get("reasoning", {}).get("effort")]
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_the_effort_goes_out_in_the_providers_own_way(wire: Wire):
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_the_effort_goes_out_in_the_providers_own_way(api: ProviderApi):
     """A6"""
     asked = replace(prompt("hi"), effort="low")
-    assert "low" in efforts(await body_of(wire, asked))
-    assert "low" in efforts(await body_of(wire, asked, effort="high"))
-    assert "high" in efforts(await body_of(wire, prompt("hi"), effort="high"))
-    without = await body_of(wire, asked, effort="high", abilities=Abilities(effort=False))
+    assert "low" in efforts(await body_of(api, asked))
+    assert "low" in efforts(await body_of(api, asked, effort="high"))
+    assert "high" in efforts(await body_of(api, prompt("hi"), effort="high"))
+    without = await body_of(api, asked, effort="high", abilities=Abilities(effort=False))
     assert efforts(without) == [None, None]
 
 
@@ -731,25 +731,25 @@ async def test_anthropic_sees_the_image_inside_the_tool_result():
     )
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_a_model_that_sees_no_images_is_told_of_them(wire: Wire):
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_a_model_that_sees_no_images_is_told_of_them(api: ProviderApi):
     """A6: a text instead of a failure."""
     request = ModelRequest(system="", messages=SEEN)
-    assert json.dumps(await body_of(wire, request)).count("iVBORw0KGgo=") == 2
-    body = json.dumps(await body_of(wire, request, abilities=Abilities(images=False)))
+    assert json.dumps(await body_of(api, request)).count("iVBORw0KGgo=") == 2
+    body = json.dumps(await body_of(api, request, abilities=Abilities(images=False)))
     assert "iVBORw0KGgo=" not in body
     assert "The image p.png is attached, but this model cannot see images." in body
     assert "It is not shown: this model cannot see images." in body
 
 
-@pytest.mark.parametrize("wire", ["anthropic", "openai"])
-async def test_a_schema_is_given_to_providers_that_hold_to_one(wire: Wire):
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_a_schema_is_given_to_providers_that_hold_to_one(api: ProviderApi):
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    body = await body_of(wire, replace(prompt("hi"), schema=schema))
+    body = await body_of(api, replace(prompt("hi"), schema=schema))
     assert '"a"' in json.dumps([body.get("output_config"), body.get("text"), body.get("output_format")])
-    free = await body_of(wire, replace(prompt("hi"), schema=schema), json_schema=False)
+    free = await body_of(api, replace(prompt("hi"), schema=schema), json_schema=False)
     assert '"a"' not in json.dumps(free)
-    listed = await body_of(wire, replace(prompt("hi"), schema={"type": "array"}))
+    listed = await body_of(api, replace(prompt("hi"), schema={"type": "array"}))
     assert "array" not in json.dumps(listed)
 
 

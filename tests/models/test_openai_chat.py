@@ -3,6 +3,8 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,13 +15,17 @@ from model_events import answer_events
 from longboat.core.tool import ToolSpec
 from longboat.errors import ModelError
 from longboat.models import openai_chat
+from longboat.models.chat_habits import ChatMemory
+from longboat.models.memory import forget_learned
 from longboat.models.openai_chat import OpenAIChatModel
+from longboat.models.openai_request import Dialect
 from longboat.models.protocol import (
     Abilities,
     Finished,
     Model,
     ModelEvent,
     ModelRequest,
+    Notice,
     Progress,
     ReasoningDelta,
     StopReason,
@@ -126,6 +132,130 @@ async def test_a_server_that_misses_reasoning_is_asked_with_all_of_it(
     assert ["hm" in str(exchange.body) for exchange in endpoint.requests] == [False, True]
 
 
+NEEDED = "Missing `reasoning_content` field in the assistant message at message index 3"
+UNKNOWN_FIELD = "property 'reasoning_content' is unsupported"
+EARLIER = (*prompt().messages, THOUGHT, RESULT, *prompt().messages)
+"""A conversation with reasoning before its last prompt, and a call without any, as another model makes one."""
+CALL = message(Role.ASSISTANT, ToolCallPart(id="two", name="look", input="{}", finished=True))
+MORE = message(Role.TOOL, ToolResultPart(tool_call_id="two", content="seen"))
+
+
+def reasoning_in(endpoint: ScriptedEndpoint) -> list[list[str | None]]:
+    """The reasoning of the assistant's messages, for each request."""
+    return [
+        [message.get("reasoning_content") for message in exchange.body["messages"] if message["role"] == "assistant"]
+        for exchange in endpoint.requests
+    ]
+
+
+async def test_a_server_that_misses_reasoning_in_the_turn_gets_all_of_it(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    endpoint.add([Refuse(400, NEEDED)], [Say("a")], [Say("b")])
+    request = ModelRequest(system="", messages=(*EARLIER, THOUGHT, RESULT, CALL, MORE))
+    assert await ask(model, request) == "a"
+    assert await ask(model, request) == "b"
+    assert reasoning_in(endpoint) == [[None, "hm", None], ["hm", "hm", ""], ["hm", "hm", ""]]
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        (UNKNOWN_FIELD, [["hm", None], [None, None], ["hm", ""]]),
+        (NEEDED, [["hm", None], ["hm", ""], [None, None]]),
+    ],
+)
+async def test_what_did_not_help_is_not_kept(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, said: str, tried: list[list[str | None]]
+) -> None:
+    endpoint.add([Refuse(400, said)], [Refuse(400, f"{said}, again")], [Refuse(400, f"{said}, again")], [Say("b")])
+    request = ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT, CALL, MORE))
+    with pytest.raises(ModelError) as caught:
+        await ask(model, request)
+    assert caught.value.message == f"mine answered 400: {said}"
+    assert await ask(model, request) == "b"
+    assert reasoning_in(endpoint) == [*tried, tried[0]]
+
+
+async def test_a_later_refusal_for_another_reason_is_told(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
+    endpoint.add([Refuse(400, UNKNOWN_FIELD)], [Refuse(400, "bad temperature")])
+    with pytest.raises(ModelError, match="bad temperature"):
+        await ask(model, ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT)))
+
+
+async def test_two_requests_at_once_both_find_what_the_server_wants(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    gates = Gate(), Gate()
+    for gate in gates:
+        endpoint.add([Pause(gate), Refuse(400, UNKNOWN_FIELD)])
+    endpoint.add([Say("a")], [Say("a")])
+    request = ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT))
+    asked = asyncio.gather(ask(model, request), ask(model, request))
+    for gate in gates:
+        await gate.reached()
+    for gate in gates:
+        gate.open()
+    assert await asked == ["a", "a"]
+
+
+async def test_what_the_server_wants_is_still_known_after_a_restart(endpoint: ScriptedEndpoint, tmp_path: Path) -> None:
+    def model() -> OpenAIChatModel:
+        memory = ChatMemory(tmp_path, address=endpoint.base_url, model="m")
+        return OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, memory=memory)
+
+    endpoint.add([Refuse(400, UNKNOWN_FIELD)], [Say("a")], [Say("b")], [Say("c")])
+    request = ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT))
+    for answer in ("a", "b"):
+        asked = model()
+        assert await ask(asked, request) == answer
+        await asked.aclose()
+    forget_learned(tmp_path)
+    asked = model()
+    await ask(asked, request)
+    await asked.aclose()
+    assert reasoning_in(endpoint) == [["hm"], [None], [None], ["hm"]]
+
+
+def withdraws(event: ModelEvent) -> bool:
+    return isinstance(event, Notice) and event.withdraw
+
+
+async def test_that_a_model_begins_with_thoughts_is_known_the_next_time(
+    endpoint: ScriptedEndpoint, tmp_path: Path
+) -> None:
+    def model() -> OpenAIChatModel:
+        memory = ChatMemory(tmp_path, address=endpoint.base_url, model="m")
+        return OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, memory=memory)
+
+    endpoint.add(*[[Say("Hm.\n"), Say("</think>"), Say("\n\n4")]] * 2, [Say("Just 4")], [Say("4")])
+    seen: list[list[ModelEvent]] = []
+    for _ in range(4):
+        asked = model()
+        events = await events_of(asked)
+        await asked.aclose()
+        seen.append([event for event in events if not isinstance(event, Finished)])
+    first, second, third, fourth = seen
+    assert first[0] == TextDelta("Hm.\n")
+    assert withdraws(first[1])
+    assert first[2:] == [ReasoningDelta("Hm."), TextDelta("4")]
+    assert second == [ReasoningDelta("Hm.\n"), TextDelta("4")]
+    assert withdraws(third[1])
+    assert third[2:] == [TextDelta("Just 4")]
+    assert fourth == [TextDelta("4")]
+
+
+async def test_a_configured_way_is_not_left(endpoint: ScriptedEndpoint) -> None:
+    endpoint.add([Refuse(400, UNKNOWN_FIELD)])
+    model = OpenAIChatModel(
+        provider="mine", name="m", base_url=endpoint.base_url, dialect=Dialect(send_reasoning="turn")
+    )
+    with pytest.raises(ModelError):
+        await ask(model, ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT)))
+    await model.aclose()
+    assert len(endpoint.requests) == 1
+
+
 @pytest.mark.parametrize("said", ["reasoning_effort is not supported", "no such thing"])
 async def test_other_refusals_are_not_asked_about_again(
     endpoint: ScriptedEndpoint, model: OpenAIChatModel, said: str
@@ -134,6 +264,89 @@ async def test_other_refusals_are_not_asked_about_again(
     with pytest.raises(ModelError, match=said):
         await ask(model, ModelRequest(system="", messages=(*prompt().messages, THOUGHT, RESULT)))
     assert len(endpoint.requests) == 1
+
+
+# Fields that not every server knows
+
+ASKED = ModelRequest(system="", messages=prompt().messages, max_output_tokens=100, effort="low")
+FIELDS = {"stream_options", "max_tokens", "max_completion_tokens", "reasoning_effort"}
+
+
+def fields_in(endpoint: ScriptedEndpoint) -> list[set[str]]:
+    return [FIELDS & exchange.body.keys() for exchange in endpoint.requests]
+
+
+@pytest.mark.parametrize(
+    ("refused", "instead"),
+    [
+        (Refuse(400, "Unrecognized request argument supplied: stream_options"), {"max_tokens", "reasoning_effort"}),
+        (Refuse(422, "body.stream_options: Extra inputs are not permitted"), {"max_tokens", "reasoning_effort"}),
+        (
+            Refuse(
+                400,
+                "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'"
+                " instead.",
+            ),
+            {"stream_options", "max_completion_tokens", "reasoning_effort"},
+        ),
+        (Refuse(400, "reasoning_effort is not supported"), {"stream_options", "max_tokens"}),
+    ],
+    ids=["stream_options", "pydantic", "max_tokens", "effort"],
+)
+async def test_a_field_that_the_server_does_not_know_is_left_out_also_after_a_restart(
+    endpoint: ScriptedEndpoint, tmp_path: Path, refused: Refuse, instead: set[str]
+) -> None:
+    endpoint.add([refused], [Say("a")], [Say("b")])
+    for answer in ("a", "b"):
+        memory = ChatMemory(tmp_path, address=endpoint.base_url, model="m")
+        model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, memory=memory)
+        assert await ask(model, ASKED) == answer
+        await model.aclose()
+    usual = {"stream_options", "max_tokens", "reasoning_effort"}
+    assert fields_in(endpoint) == [usual, instead, instead]
+    bodies = [exchange.body for exchange in endpoint.requests]
+    assert [body.get("max_tokens", body.get("max_completion_tokens")) for body in bodies] == [100] * 3
+
+
+async def test_people_are_told_once_that_the_effort_is_ignored(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    endpoint.add([Refuse(400, "reasoning_effort is not supported")], [Say("a")], [Say("b")])
+    told: list[str] = []
+    for _ in range(2):
+        async with model.stream(ASKED) as events:
+            told += [event.message async for event in events if isinstance(event, Notice)]
+    assert told == ["mine/m has no reasoning effort setting; it is ignored."]
+
+
+async def test_several_fields_and_reasoning_that_are_refused_are_left_out_one_by_one(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel
+) -> None:
+    endpoint.add([Refuse(400, "Unknown parameter: 'stream_options'")], [Refuse(400, UNKNOWN_FIELD)])
+    endpoint.add([Refuse(400, "Unknown parameter: 'max_tokens'")], [Say("a")], [Say("b")])
+    request = replace(ASKED, messages=(*prompt().messages, THOUGHT, RESULT))
+    assert (await ask(model, request), await ask(model, request)) == ("a", "b")
+    assert fields_in(endpoint)[-2:] == [{"max_completion_tokens", "reasoning_effort"}] * 2
+    assert reasoning_in(endpoint) == [["hm"], ["hm"], [None], [None], [None]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "max_tokens must be at most 4096",
+        "Unsupported value: 'reasoning_effort' does not support 'low' with this model.",
+        "Unsupported parameter: 'temperature'",
+        "stream_options is unknown, says the prompt",
+    ],
+)
+async def test_a_value_that_is_refused_is_not_left_out_and_nothing_is_tried_twice(
+    endpoint: ScriptedEndpoint, model: OpenAIChatModel, said: str
+) -> None:
+    tries = 2 if said.startswith("stream_options") else 1
+    endpoint.add(*[[Refuse(400, said)]] * tries)
+    with pytest.raises(ModelError, match=said[:20]):
+        await ask(model, ASKED)
+    assert len(endpoint.requests) == tries
 
 
 async def test_reasoning_of_another_model_is_not_sent(endpoint: ScriptedEndpoint, model: OpenAIChatModel) -> None:
@@ -360,7 +573,10 @@ async def test_a_model_that_is_never_loaded_ends_the_try(endpoint: ScriptedEndpo
     model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, first_token_s=0.1)
     error = await error_of(model)
     await model.aclose()
-    assert (error.code, error.retryable) == ("loading", True)
+    assert (error.code, error.retryable) == ("loading", False), "the limit is the limit of the whole request"
+    assert error.message == (
+        "mine answered 503: Loading model. Longboat waited 0.1 s. If it needs longer, set first_token_s of m."
+    )
 
 
 @pytest.mark.parametrize("said", ["The server is overloaded", "down for maintenance"])
@@ -382,17 +598,18 @@ async def test_a_scripted_failure_is_told(endpoint: ScriptedEndpoint, model: Ope
 
 @pytest.mark.parametrize(
     ("said", "advice"),
-    [([], " If it needs longer to begin, set first_token_s of m."), ([Say("a")], "")],
+    [
+        ([], "If it needs longer to begin, set first_token_s of m."),
+        ([Say("a")], "If it needs longer between two pieces, set idle_s of m."),
+    ],
     ids=["before the first byte", "in mid-answer"],
 )
 async def test_a_silent_server_is_retryable(endpoint: ScriptedEndpoint, said: list[Say], advice: str) -> None:
     endpoint.add([*said, Hang()])
-    model = OpenAIChatModel(
-        provider="mine", name="m", base_url=endpoint.base_url, first_token_s=0.1, idle_timeout_s=0.1
-    )
+    model = OpenAIChatModel(provider="mine", name="m", base_url=endpoint.base_url, first_token_s=0.1, idle_s=0.1)
     error = await error_of(model)
     await model.aclose()
-    assert (error.code, error.retryable, error.message) == ("timeout", True, f"mine sent nothing for 0.1 s.{advice}")
+    assert (error.code, error.retryable, error.message) == ("timeout", True, f"mine sent nothing for 0.1 s. {advice}")
 
 
 # Refusals

@@ -16,6 +16,7 @@ from longboat.models.openai_stream import StreamReader
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
+    Notice,
     Progress,
     ReasoningDelta,
     StopReason,
@@ -128,6 +129,61 @@ def test_other_spellings_of_text_and_reasoning() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("odd", "usage"),
+    [
+        ({"cost": {"input_tokens_cost": 0.05, "total_cost": 0.1}}, Usage(input_tokens=3, output_tokens=2, cost=0.1)),
+        ({"cost": "0.1"}, Usage(input_tokens=3, output_tokens=2, cost=0.1)),
+        ({"cost": "free"}, Usage(input_tokens=3, output_tokens=2, cost=None)),
+        ({"cost": "nan"}, Usage(input_tokens=3, output_tokens=2, cost=None)),
+        ({"prompt_tokens": 3.0}, Usage(input_tokens=3, output_tokens=2, cost=None)),
+        ({"prompt_tokens": "many"}, Usage(output_tokens=2, cost=None)),
+        ({"prompt_tokens_details": []}, Usage(input_tokens=3, output_tokens=2, cost=None)),
+        ({"prompt_tokens_details": {"cached_tokens": "no"}}, Usage(input_tokens=3, output_tokens=2, cost=None)),
+    ],
+)
+def test_odd_usage_costs_no_answer(odd: dict[str, Any], usage: Usage) -> None:
+    """What a server says it cost is not worth an answer."""
+    counted = {"prompt_tokens": 3, "completion_tokens": 2, **odd}
+    beside = {**delta(content="a"), "usage": counted}
+    assert read_all(stream_of(beside, delta("stop"))) == [TextDelta("a"), Finished(StopReason.END_TURN, usage)]
+
+
+@pytest.mark.parametrize("odd", [{"usage": [1]}, {"prompt_progress": {"total": "all"}}, {"usage": "none"}])
+def test_what_is_said_about_an_answer_may_be_unreadable(odd: dict[str, Any]) -> None:
+    data = stream_of({**delta(content="a"), **odd}, delta("stop"))
+    assert read_all(data) == [TextDelta("a"), Finished(StopReason.END_TURN)]
+
+
+def test_content_in_parts_is_text_and_reasoning() -> None:
+    """Mistral and some proxies stream it so."""
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, "}, {"type": "text", "text": "so."}]}
+    data = stream_of(
+        delta(content=[thinking]),
+        delta(content=[{"type": "text", "text": "It "}, {"type": "reference"}, "is"]),
+        delta("stop", content=[]),
+    )
+    assert read_all(data) == [
+        ReasoningDelta("Hm, so."),
+        ReasoningDelta("", '{"field":"reasoning_content"}'),
+        TextDelta("It is"),
+        Finished(StopReason.END_TURN),
+    ]
+
+
+def test_a_call_in_a_chunk_with_odd_usage_is_made() -> None:
+    chunk = {**calls(piece('{"x":1}', "f", index=0.0, id="one")), "usage": {"cost": []}}
+    assert read_all(stream_of(chunk, delta("stop"))) == [*ONE_AND_TWO[:2], Finished(StopReason.TOOL_USE)]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"content": 3}, {"content": {"text": "a"}}, {"tool_calls": "f()"}, {"tool_calls": [{"function": "f"}]}]
+)
+def test_an_answer_that_cannot_be_read_is_not_left_out(fields: dict[str, Any]) -> None:
+    with pytest.raises(ModelError, match=r"sent a chunk that cannot be read \(Expected"):
+        read_all(stream_of(delta(**fields), delta("stop")))
+
+
 def test_usage_in_every_chunk_is_not_added_up() -> None:
     used = [{**delta(content="a"), "usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in (1, 2)]
     last = read_all(stream_of(*used, delta("stop")))[-1]
@@ -164,10 +220,11 @@ def test_whole_tool_calls_in_all_their_shapes(chunks: list[dict[str, Any]]) -> N
         piece("b"),
         piece("b", id="one"),
         piece("b", "f", index=0, id="one"),
+        piece("b", "f", index=0),
         piece("b", "", index=0, id=""),
         piece("b", index=0, id="another"),
     ],
-    ids=["by index", "by position", "by id", "all repeated", "empty strings", "a new id but no name"],
+    ids=["by index", "by position", "by id", "all repeated", "name repeated", "empty strings", "a new id but no name"],
 )
 def test_a_tool_call_goes_on_in_all_its_shapes(more: dict[str, Any]) -> None:
     data = stream_of(calls(piece("a", "f", index=0, id="one")), calls(more), delta("tool_calls"))
@@ -177,6 +234,32 @@ def test_a_tool_call_goes_on_in_all_its_shapes(more: dict[str, Any]) -> None:
         ToolCallDelta(0, "b"),
         Finished(StopReason.TOOL_USE),
     ]
+
+
+@pytest.mark.parametrize("names", ["fg", "ff"])
+@pytest.mark.parametrize("id_", ["", None, "call_0", "f"])
+@pytest.mark.parametrize("index", [(0, 0), (0, 1), (None, None)])
+@pytest.mark.parametrize("apart", [True, False])
+def test_whole_calls_that_have_the_same_id_and_index_are_told_apart(
+    names: str, id_: str | None, index: tuple[int | None, int | None], apart: bool
+) -> None:
+    """As from Gemini's compatible endpoint, and from servers that take the tool's name for an id."""
+    both = [piece(f'{{"x":{n}}}', name, index=index[n], id=id_) for n, name in enumerate(names)]
+    chunks = [calls(each) for each in both] if apart else [calls(*both)]
+    events = read_all(stream_of(*chunks, delta("stop")))
+    starts = [event for event in events if isinstance(event, ToolCallStart)]
+    assert [(start.index, start.name) for start in starts] == [(0, names[0]), (1, names[1])]
+    assert [event for event in events if isinstance(event, ToolCallDelta)] == [
+        ToolCallDelta(0, '{"x":0}'),
+        ToolCallDelta(1, '{"x":1}'),
+    ]
+
+
+def test_a_name_that_is_repeated_at_the_end_of_a_call_begins_no_other() -> None:
+    data = stream_of(
+        calls(piece("{}", "f", index=0, id="one")), calls(piece("", "f", index=0, id="one")), delta("stop")
+    )
+    assert [event for event in read_all(data) if isinstance(event, ToolCallStart)] == [ToolCallStart(0, "one", "f")]
 
 
 def test_calls_without_ids_get_ids_of_their_own() -> None:
@@ -331,6 +414,97 @@ def test_think_tags_at_the_beginning_are_reasoning(text: str, thought: str, answ
     assert isinstance(events[-1], Finished)
 
 
+def standing(events: list[ModelEvent]) -> tuple[str, str]:
+    """The reasoning and the text that count in the end."""
+    withdrawn = [n for n, event in enumerate(events) if isinstance(event, Notice) and event.withdraw]
+    last = events[withdrawn[-1] + 1 :] if withdrawn else events
+    thought = "".join(event.text for event in last if isinstance(event, ReasoningDelta))
+    return thought, "".join(event.text for event in last if isinstance(event, TextDelta))
+
+
+UNOPENED = [
+    ("Is 2 > 1? `<b>`\n</think>\n\nIt is 4. So </think> it is.", "Is 2 > 1? `<b>`", "It is 4. So </think> it is."),
+    ("\nHm.</think>Yes.", "Hm.", "Yes."),
+    ("</think>\n\nYes.", "", "Yes."),
+]
+
+
+@pytest.mark.parametrize("in_thought", [False, True], ids=["the first time", "known"])
+@pytest.mark.parametrize("size", [1, 3, 7, 100])
+@pytest.mark.parametrize(("text", "thought", "answer"), UNOPENED)
+def test_thoughts_that_only_end_are_reasoning(
+    text: str, thought: str, answer: str, *, size: int, in_thought: bool
+) -> None:
+    """Qwen3-Thinking, DeepSeek and others, whose template has the opening tag in the prompt."""
+    reader = StreamReader(TO, in_thought=in_thought)
+    pieces = [delta(content=text[n : n + size]) for n in range(0, len(text), size)]
+    events = list(reader.feed(stream_of(*pieces, delta("stop"))))
+    assert reader.begins_in_thought is True
+    events += reader.finish()
+    said, answered = standing(events)
+    assert (said.strip(), answered) == (thought, answer)
+    assert any(isinstance(event, Notice) for event in events) is (size < 100 and not in_thought)
+    assert isinstance(events[-1], Finished)
+
+
+def test_a_model_that_is_known_to_begin_with_thoughts_may_mark_them_now() -> None:
+    reader = StreamReader(TO, in_thought=True)
+    events = list(reader.feed(stream_of(delta(content="<think>Hm.</think>Yes."), delta("stop"))))
+    assert reader.begins_in_thought is None
+    assert standing([*events, *reader.finish()]) == ("Hm.", "Yes.")
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Models end with `</think>`, and then answer.",
+        'The tag is "</think>". Then </think> again.',
+        "Take this:\n```xml\n<a>\n</think>\n```\n",
+        "First <think> opens, then </think> closes.",
+        "In HTML you write <b>x</b>, and models end with </think>, then go on.",
+        "This is how it ends: </think>",
+        "The tag (</think>) ends the thoughts. Then comes the answer.",
+        "Qwen ends with **</think>** and then answers.",
+        "<p>x</think></p> is invalid HTML.",
+        "Thoughts end at:\n</think>\nand then comes the answer.",
+        "They write “</think>” there.",
+        "Thoughts</think>, then the answer.",
+    ],
+)
+def test_a_closing_tag_that_an_answer_quotes_is_text(text: str, size: int) -> None:
+    pieces = [delta(content=text[n : n + size]) for n in range(0, len(text), size)]
+    events = read_all(stream_of(*pieces, delta("stop")))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == text
+    assert not any(isinstance(event, Notice | ReasoningDelta) for event in events)
+
+
+def test_where_the_server_sends_reasoning_apart_a_closing_tag_is_text() -> None:
+    reader = StreamReader(TO, in_thought=True)
+    pieces = stream_of(delta(reasoning_content="Hm."), delta(content="A </think> is "), delta("stop", content="text."))
+    events = [*reader.feed(pieces), *reader.finish()]
+    assert standing(events) == ("Hm.", "A </think> is text.")
+    assert not any(isinstance(event, Notice) for event in events)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_an_answer_without_thoughts_is_one_all_the_same(size: int) -> None:
+    text = "  It is 4 </thin"
+    reader = StreamReader(TO, in_thought=True)
+    pieces = [delta(content=text[n : n + size]) for n in range(0, len(text), size)]
+    events = list(reader.feed(stream_of(*pieces, delta("stop"))))
+    assert reader.begins_in_thought is False
+    assert standing([*events, *reader.finish()]) == ("", text)
+
+
+@pytest.mark.parametrize("end", [[delta("length")], [calls(piece("{}", "f", id="one")), delta("tool_calls")]])
+def test_thoughts_that_are_cut_off_or_lead_to_a_call_stay_thoughts(end: list[Any]) -> None:
+    reader = StreamReader(TO, in_thought=True)
+    events = list(reader.feed(stream_of(delta(content="Hm, so"), *end)))
+    assert reader.begins_in_thought is None
+    assert standing([*events, *reader.finish()]) == ("Hm, so", "")
+
+
 def test_a_think_block_ends_at_a_tool_call() -> None:
     data = stream_of(delta(content="<think>hm"), calls(piece("{}", "f", id="one")), delta("tool_calls"))
     assert read_all(data) == [
@@ -357,3 +531,12 @@ def test_pieces_of_reasoning_details_are_joined() -> None:
         "field": "reasoning",
         "details": [{"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"}, secret],
     }
+
+
+def test_a_server_that_starts_to_send_reasoning_apart_loses_nothing_of_the_answer() -> None:
+    """The model was known to begin with thoughts; its operator has set the server up better since."""
+    reader = StreamReader(TO, in_thought=True)
+    pieces = [delta(content="Ans"), delta(reasoning_content="Hm."), delta("stop", content="wer here")]
+    events = [*reader.feed(stream_of(*pieces)), *reader.finish()]
+    assert standing(events)[1] == "Answer here"
+    assert reader.begins_in_thought is False

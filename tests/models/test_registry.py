@@ -17,6 +17,7 @@ from longboat.models.local.known import DEMO, QWEN_CODER
 from longboat.models.local.model import LocalModel, LocalModels
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.protocol import Abilities, Finished, Model, ModelRequest
+from longboat.models.providers import LISTINGS
 from longboat.models.pydantic_adapter import PydanticModel
 from longboat.models.registry import KNOWN, Registry
 from longboat.models.tool_modes.model import ToolModel
@@ -229,6 +230,11 @@ def test_the_same_name_is_the_same_model():
     assert models.resolve("anthropic/claude-sonnet-5-5", "small") is models.resolve(None, "large")
 
 
+def test_every_known_provider_has_a_name_and_a_page_for_keys():
+    """`longboat connect` and both apps show them."""
+    assert [name for name in KNOWN if name not in LISTINGS or not LISTINGS[name].key_page] == []
+
+
 # How it is spoken to
 
 
@@ -401,6 +407,44 @@ def test_what_is_missing_is_named():
     assert install_command("local") in refused(models, "local/smollm2-135m")
     assert "'unheard-of'" in refused(models, "unheard-of/m")
     assert "mine, bare, anthropic" in refused(models, "no-slash-at-all")
+
+
+@pytest.mark.usefixtures("local_runtime")
+@pytest.mark.parametrize(
+    ("other", "team"),
+    [
+        ("local/qwen2.5-coder-1.5b", None),
+        ("local/no-such", None),
+        ("local//no/such.gguf", None),
+        ("team/m", {"api_key": "$TEAM_UNSET"}),
+        ("team/m", {"headers": {"X-Team": "$TEAM_UNSET"}}),
+        ("team/m", {"base_url": "$TEAM_UNSET"}),
+        ("team/m", {"base_url": None}),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+def test_a_list_of_models_goes_without_those_that_are_not_ready(
+    tmp_path: Path, other: str, team: dict[str, Any] | None, first: bool
+):
+    """A6"""
+    names = [other, "mine/m"] if first else ["mine/m", other]
+    config = {"providers": {"mine": MINE, "team": MINE | (team or {})}, "models": {"large": names}}
+    models = Registry(msgspec.convert(config, Config), {}, data_dir=tmp_path)
+    assert [spelled(model) for model in models.line_up(None, "large")] == ["mine/m"]
+    assert [spelled(model) for model in models.line_up(None, "small")] == ["mine/m"]
+    overview = models.describe()
+    assert (overview.large_list, overview.small_list, overview.problem) == (("mine/m",), ("mine/m",), None)
+
+
+def test_a_provider_whose_header_leads_nowhere_is_not_shown_as_ready():
+    section = MINE | {"headers": {"X-Team": "$TEAM_UNSET"}}
+    models = registry_of({"providers": {"team": section}, "models": {"large": "team/m"}})
+    assert "TEAM_UNSET" in refused(models)
+    assert "TEAM_UNSET" in (models.describe().problem or "")
+    assert [(model.ready, "TEAM_UNSET" in (model.problem or "")) for model in models.models_of("team")] == [
+        (False, True)
+    ]
+    assert "team" not in models.accesses()
 
 
 def test_a_key_of_the_environment_does_not_go_to_an_address_that_a_file_gives():

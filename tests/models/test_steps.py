@@ -230,3 +230,16 @@ def test_a_step_that_was_cut_off_has_its_whole_calls_and_the_beginning_of_the_la
 @pytest.mark.parametrize("text", ["A plain answer.", '{"name": "view", "arguments": {}}', "", "{"])
 def test_what_is_no_step_is_known_as_such(text: str) -> None:
     assert read(text, piece=1) == ("", "", None)
+
+
+def test_a_field_that_takes_anything_or_several_types_can_be_asked_for() -> None:
+    """MCP servers write such schemas."""
+    fields = {"any": True, "text": {"type": ["string", "null"]}, "list": {"type": "array", "items": True}}
+    odd = ToolSpec(name="odd", description="Odd.", schema={"type": "object", "properties": fields})
+    asked = as_steps(request(tools=(odd,)), openai_schema=True)
+    assert "any (any JSON, optional)\n    text (any JSON, optional)\n    list (list of any JSON" in asked.system
+    assert asked.schema is not None
+    validator = jsonschema_rs.validator_for(dict(asked.schema))
+    for given in ({"any": 5}, {"any": "x", "text": None}, {"list": [1, "x"]}):
+        arguments = {"any": None, "text": "", "list": []} | given
+        assert validator.is_valid({"thought": "", "calls": [{"tool": "odd", "args": arguments}]})

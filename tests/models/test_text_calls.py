@@ -6,7 +6,7 @@ import pytest
 
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
-from longboat.models.tool_modes.text_calls import CallWatch, Found, as_text, find_calls, salvage_call
+from longboat.models.tool_modes.text_calls import MAX_CALLS, CallWatch, Found, as_text, find_calls, salvage_call
 from longboat.models.tool_modes.tool_texts import TextCall
 from longboat.wire.models import Image, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
@@ -74,9 +74,20 @@ def test_several_calls_are_read_in_their_order(text: str) -> None:
     assert find_calls(text, TOOLS).calls == (READ, call("bash", command="ls"))
 
 
+def test_a_call_that_is_repeated_without_end_is_made_only_a_few_times() -> None:
+    assert find_calls(f"{JSON}\n" * 30, TOOLS).calls == (READ,) * MAX_CALLS
+
+
 def test_parameters_in_tags_have_the_types_of_their_fields() -> None:
     text = "<function=view><parameter=path>1</parameter><parameter=limit>\n20\n</parameter></function>"
     assert find_calls(text, TOOLS).calls == (call("view", path="1", limit=20),)
+
+
+def test_parameters_in_tags_may_have_fields_of_several_types() -> None:
+    fields = {"text": {"type": ["string", "null"]}, "number": {"type": ["integer", "null"]}, "any": True}
+    odd = ToolSpec(name="odd", description="", schema={"type": "object", "properties": fields})
+    given = "".join(f"<parameter={name}>5</parameter>" for name in fields)
+    assert find_calls(f"<function=odd>{given}</function>", (odd,)).calls == (call("odd", text="5", number=5, any="5"),)
 
 
 def test_line_ends_in_strings_are_no_hindrance() -> None:
@@ -98,6 +109,10 @@ def test_what_a_model_says_after_its_calls_is_told_apart() -> None:
         f"It sends {JSON} then.",
         "```python\n{'a': 1}\n```",
         "[1, 2]",
+        '[{"name": "view", "description": "Read a file."}]',
+        '{"name": "view", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}',
+        '<tools>\n  <tool name="hammer"/>\n</tools>',
+        "Mistral begins with\n[TOOL_CALLS]\nand then JSON.",
     ],
 )
 def test_other_text_is_left_alone(text: str) -> None:
@@ -116,8 +131,6 @@ def test_other_text_is_left_alone(text: str) -> None:
 def test_what_was_meant_as_a_call_and_cannot_be_read_is_noticed(text: str) -> None:
     found = find_calls(text, TOOLS)
     assert (found.calls, found.broken_at) == ((), 0)
-    assert found.is_broken_call
-    assert not find_calls(f"I look:\n{text}", TOOLS).is_broken_call
 
 
 def test_a_tool_that_is_not_there_is_called_all_the_same_in_tags() -> None:

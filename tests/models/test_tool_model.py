@@ -190,31 +190,32 @@ async def test_a_printed_call_is_made_and_the_model_gets_steps_from_then_on(
 
 
 async def test_a_model_that_has_called_natively_keeps_its_way(endpoint: ScriptedEndpoint, models: Models) -> None:
-    """A slip is mended; an example in an answer is no call."""
+    """A printed call is never made: it may be an example."""
     example = f"It looks like this:\n{FENCED}\nThat is all."
     endpoint.add([CallTool("view", {"path": "a.py"})], words(FENCED), words(example), [Say(ANSWER)])
     model = models.make()
     await ask(model)
     slip, shown, json_answer = await ask(model), await ask(model), await ask(model)
-    assert (said(slip), calls(slip), notices(slip)) == ("", LOOKED, [])
+    assert (said(slip), calls(slip), len(notices(slip))) == (FENCED, [], 1)
     assert (said(shown), calls(shown)) == (example, [])
     assert said(json_answer) == ANSWER
     assert models.remembered == NATIVE
 
 
-async def test_a_server_that_loses_its_tools_is_believed(endpoint: ScriptedEndpoint, models: Models) -> None:
-    """Another model may have the same name one day."""
-    endpoint.add([CallTool("view", {"path": "a.py"})], [NO_TOOLS], [Say(ANSWER)])
-    await ask(models.make())
-    assert said(await ask(models.make())) == "Done."
-    assert models.remembered == STEPS
-
-
-@pytest.mark.parametrize("printed", ['{"name": "view", "arguments": {"path": ', f"{FENCED}\nIt has three lines."])
-async def test_a_call_that_is_not_plain_is_asked_for_again_in_steps(
-    endpoint: ScriptedEndpoint, models: Models, printed: str
+async def test_a_refusal_changes_nothing_for_a_model_that_has_called_natively(
+    endpoint: ScriptedEndpoint, models: Models
 ) -> None:
-    endpoint.add(words(f"I look.\n{printed}"), [Say(STEP)])
+    """It may be about one request. The error says how to get steps."""
+    endpoint.add([CallTool("view", {"path": "a.py"})], [NO_TOOLS], [Say("Done.")])
+    await ask(models.make())
+    with pytest.raises(ModelError, match='"tools": "steps"'):
+        await ask(models.make())
+    assert said(await ask(models.make())) == "Done."
+    assert models.remembered == NATIVE
+
+
+async def test_a_call_that_is_cut_off_is_asked_for_again_in_steps(endpoint: ScriptedEndpoint, models: Models) -> None:
+    endpoint.add(words('I look.\n{"name": "view", "arguments": {"path": '), [Say(STEP)])
     events = await ask(models.make())
     assert (thoughts(events), said(events), calls(events)) == ("I look.", "", LOOKED)
     assert len(notices(events)) == 1
@@ -278,6 +279,16 @@ async def test_any_other_refusal_is_nobody_elses_matter(endpoint: ScriptedEndpoi
     assert models.remembered is None
 
 
+async def test_a_request_that_is_refused_after_a_restart_does_not_change_the_way(
+    endpoint: ScriptedEndpoint, models: Models
+) -> None:
+    endpoint.add([NO_TOOLS], [Say(ANSWER)], [Refuse(400, "The image is too large.")])
+    await ask(models.make())
+    with pytest.raises(ModelError, match="image"):
+        await ask(models.make())
+    assert (len(endpoint.requests), models.remembered) == (3, STEPS)
+
+
 async def test_the_configuration_wins(endpoint: ScriptedEndpoint, models: Models) -> None:
     endpoint.add([NO_TOOLS], [Say(ANSWER)])
     await ask(models.make())
@@ -290,6 +301,20 @@ async def test_the_configuration_wins(endpoint: ScriptedEndpoint, models: Models
     assert said(await ask(models.make("text"))) == "Plain."
     assert form_of(endpoint, 3) == set()
     assert models.remembered == STEPS
+
+
+@pytest.mark.parametrize(
+    ("wanted", "written"),
+    [("native", "Done."), ("steps", ANSWER), ("text", "Done."), (None, "Done."), ("steps", STEP), ("text", FENCED)],
+)
+async def test_what_an_adapter_withdraws_is_no_part_of_the_answer(
+    endpoint: ScriptedEndpoint, models: Models, wanted: Any, written: str
+) -> None:
+    """As where only `</think>` tells that what came before it were thoughts."""
+    endpoint.add([Say('I could write\n{"answer": "this"}\nor\n{"name": "vi'), Say("\n</think>\n\n"), Say(written)])
+    events = await ask(models.make(wanted))
+    assert said(events) == ("Done." if written in ("Done.", ANSWER) else "")
+    assert calls(events) == (LOOKED if written in (STEP, FENCED) else [])
 
 
 async def test_without_tools_there_is_no_form(endpoint: ScriptedEndpoint, models: Models) -> None:
@@ -330,6 +355,16 @@ async def test_endless_repetition_inside_a_step_is_stopped(endpoint: ScriptedEnd
     endpoint.add([Say('{"thought": "", "calls": [{"tool": "view", "args": {"path": "'), *[Say("a/")] * 5_000])
     with pytest.raises(ModelError) as caught:
         await ask(models.make("steps"))
+    assert caught.value.code == "repetition"
+
+
+@pytest.mark.parametrize("wanted", [None, "text"])
+async def test_endless_repetition_in_text_that_is_held_back_is_stopped(
+    endpoint: ScriptedEndpoint, models: Models, wanted: Any
+) -> None:
+    endpoint.add([Say('{"name": "view", "arguments": {"path": "'), *[Say("a/")] * 5_000])
+    with pytest.raises(ModelError) as caught:
+        await ask(models.make(wanted))
     assert caught.value.code == "repetition"
 
 

@@ -3,12 +3,14 @@
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from longboat.config.edit import replace_file
 from longboat.config.load import load_config, review
-from longboat.config.rules import remember
-from longboat.config.trust import Standing, recorded
+from longboat.config.rules import add_rules, follow_trust
+from longboat.config.trust import TrustState, forget, record, recorded
 from longboat.errors import ConfigInvalid
 
 
@@ -20,7 +22,7 @@ class Project:
         self.home = root / "home"
 
     def allow(self, *rules: str) -> None:
-        remember(self.directory, rules, environ={}, user_dir=self.home)
+        add_rules(self.directory, rules, environ={}, user_dir=self.home).write()
 
     def allowed(self) -> tuple[str, ...]:
         return load_config(self.directory, environ={}, user_dir=self.home).permissions.allow
@@ -53,7 +55,7 @@ def test_a_rule_is_added_and_the_file_stays_trusted(
     assert ("// mine" in project.file.read_text()) == ("// mine" in (text or ""))
     project.allow("bash(git status)", "view")
     assert set(project.allowed()) == {"view", "bash(git status)"}
-    assert review(project.directory, environ={}, user_dir=project.home).standing is Standing.TRUSTED
+    assert review(project.directory, environ={}, user_dir=project.home).trust_state is TrustState.TRUSTED
 
 
 def test_what_is_trusted_is_what_was_written(project: Project) -> None:
@@ -78,6 +80,26 @@ def test_a_file_that_is_changed_between_two_looks_is_left_alone(
     with pytest.raises(ConfigInvalid, match="is being changed right now"):
         project.allow("view")
     assert project.file.read_text() == other
+
+
+def test_the_file_is_trusted_at_every_moment_while_a_rule_is_added(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other calls of the session are judged meanwhile."""
+    project.allow("view")
+    before, seen = project.file.read_bytes(), []
+
+    def replace_observed(*arguments: Any, **named: Any) -> None:
+        seen.append(project.allowed())
+        replace_file(*arguments, **named)
+        seen.append(project.allowed())
+
+    monkeypatch.setattr("longboat.config.rules.replace_file", replace_observed)
+    project.allow("ls")
+    assert seen == [("view",), ("ls", "view")]
+    project.file.write_bytes(before)
+    with pytest.raises(ConfigInvalid, match="has changed since you trusted it"):
+        project.allowed()  # what was there before is trusted no longer than the replacement takes
 
 
 def test_a_rule_is_not_written_to_where_a_project_links_its_file(project: Project) -> None:
@@ -111,3 +133,67 @@ def test_the_text_is_json_for_everybody_else(project: Project, text: str | None)
     project.allow('bash(echo "ü")')
     project.allow("view")
     assert json.loads(project.file.read_text())["permissions"] == {"allow": ["view", 'bash(echo "ü")']}
+
+
+class SharedProject:
+    """A directory that two machines have, each with a user's record of its own."""
+
+    def __init__(self, root: Path, text: str) -> None:
+        self.directory = root / "shared"
+        self.directory.mkdir()
+        self.file = self.directory / "longboat.json"
+        self.file.write_text(text)
+        self.homes = {name: root / name for name in ("here", "there")}
+        self.steps: list[tuple[str, str]] = []
+
+    def trust(self, name: str) -> None:
+        digest = hashlib.sha256(self.file.read_bytes()).hexdigest()
+        record(self.record_of(name), self.directory, digest)
+
+    def record_of(self, name: str) -> Path:
+        return self.homes[name] / ".config" / "longboat" / "trusted.json"
+
+    def allow(self, name: str, rule: str) -> None:
+        added = add_rules(self.directory, [rule], environ={}, user_dir=self.homes[name])
+        if added.trust_step is not None:
+            self.steps.append(added.trust_step)
+        added.write()
+
+    def state(self, name: str) -> TrustState:
+        follow_trust(self.directory, self.steps, environ={}, user_dir=self.homes[name])
+        return review(self.directory, environ={}, user_dir=self.homes[name]).trust_state
+
+
+ALLOWS = '{"permissions": {"allow": ["view"]}}'
+
+
+def test_g7_what_always_made_of_a_trusted_file_on_another_machine_is_trusted(tmp_path: Path) -> None:
+    project = SharedProject(tmp_path, ALLOWS)
+    project.trust("here")
+    project.trust("there")
+    project.allow("here", "bash(make)")
+    project.allow("here", "bash(ls)")
+    assert project.state("there") is TrustState.TRUSTED
+    project.allow("there", "bash(git status)")
+    assert project.state("here") is TrustState.TRUSTED
+    project.file.write_text('{"permissions": {"allow": ["bash"]}}')
+    assert (project.state("here"), project.state("there")) == (TrustState.CHANGED, TrustState.CHANGED)
+
+
+def test_g7_what_always_made_of_a_file_that_needs_no_trust_is_trusted_unless_the_user_has_forgotten_it(
+    tmp_path: Path,
+) -> None:
+    project = SharedProject(tmp_path, "{}")
+    project.allow("here", "bash(make)")
+    assert project.state("there") is TrustState.TRUSTED
+    assert forget(project.record_of("there"), project.directory)
+    assert not forget(project.record_of("there"), project.directory), "once is enough"
+    assert project.state("there") is TrustState.STRANGER
+
+
+def test_g7_what_always_made_of_a_file_that_is_not_trusted_here_is_not_trusted(tmp_path: Path) -> None:
+    project = SharedProject(tmp_path, ALLOWS)
+    project.trust("here")
+    project.allow("here", "bash(make)")
+    assert project.state("there") is TrustState.STRANGER
+    assert project.state("here") is TrustState.TRUSTED

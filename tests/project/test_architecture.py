@@ -68,12 +68,18 @@ def test_no_constructor_starts_a_task() -> None:
     assert not [f"{file}:{line}" for file, node in constructors for line, name in calls_in(node) if name == "spawn"]
 
 
+CLUSTER = ["asyncpg", "longboat.fleet", "longboat.store.postgres"]
+"""What only a server with a PostgreSQL store needs (G14)."""
+
+
 @pytest.mark.parametrize(
     ("module", "heavy"),
     [
         ("longboat.cli.main", ["httpx2", "litestar", "pydantic", "pydantic_ai", "sqlite3", "uvicorn", "xllamacpp"]),
-        ("longboat.server.main", ["httpx2", "prometheus_client", "pydantic_ai", "xllamacpp"]),
-        ("longboat.runtime.app", ["httpx2", "litestar", "pydantic", "pydantic_ai", "xllamacpp"]),
+        ("longboat.cli.main", CLUSTER),
+        ("longboat.server.main", ["httpx2", "prometheus_client", "pydantic_ai", "xllamacpp", *CLUSTER]),
+        ("longboat.server.asgi", CLUSTER),
+        ("longboat.runtime.app", ["httpx2", "litestar", "pydantic", "pydantic_ai", "xllamacpp", *CLUSTER]),
         ("longboat.client", ["litestar", "pydantic", "pydantic_ai", "sqlite3", "uvicorn"]),
     ],
 )
@@ -114,3 +120,24 @@ def test_every_function_is_named_for_what_it_does() -> None:
     ]
     assert len(functions) > 3_000
     assert [each for each in functions if PARTICIPLES.fullmatch(each[1])] == [], "a verb and its object, please"
+
+
+METAPHORS = re.compile(
+    r"(^|_)(audience|berth|bulletin|environs|founding|helm|household|insist\w*|keeper|lookout|netting|outfit|patience|"
+    r"patient|tally|toolbox|wished|workbench)(_|$)"
+)
+"""Words that were replaced by plainer ones: `send_with_retry` for `insist`, `SUCCESSOR_WAIT_S` for `PATIENCE_S`."""
+
+
+def test_no_name_is_a_metaphor_that_was_given_up() -> None:
+    named = set[tuple[str, str]]()
+    for file, tree in sources():
+        for node in ast.walk(tree):
+            match node:
+                case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                    named.add((file, name))
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                    named.add((file, name))
+    assert len(named) > 20_000
+    spelled = [(*each, re.sub(r"(?<=[a-z])(?=[A-Z])", "_", each[1]).lower()) for each in named]
+    assert sorted((file, name) for file, name, words in spelled if METAPHORS.search(words)) == []

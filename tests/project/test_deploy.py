@@ -15,9 +15,11 @@ from test_readme import ROOT, TEXTS, complaint, fenced
 from longboat.config.load import load_config, user_config_file
 from longboat.config.settings import ServerSection
 from longboat.errors import ForeignHost
+from longboat.fleet import relay
 from longboat.server.auth import Policy
 
 DEPLOY = ROOT / "docs" / "deploy"
+FILES = sorted(path.relative_to(DEPLOY).as_posix() for path in DEPLOY.rglob("*") if path.is_file())
 UNITS = ["longboat.service", "longboat-user.service"]
 PAGE = TEXTS["docs/deployment.md"]
 
@@ -36,11 +38,11 @@ def instructions(kind: str) -> list[str]:
     return re.findall(rf"^{kind} (.+)$", read("Containerfile").replace("\\\n", ""), flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in DEPLOY.iterdir()))
+@pytest.mark.parametrize("name", FILES)
 def test_the_page_shows_every_file_as_it_is(name: str) -> None:
     assert f"[{name}](deploy/{name})" in PAGE
     assert read(name) in [
-        block for language in ("ini", "nginx", "dockerfile", "text") for block in fenced(PAGE, language)
+        block for language in ("ini", "nginx", "dockerfile", "yaml", "text") for block in fenced(PAGE, language)
     ]
 
 
@@ -73,6 +75,36 @@ def test_systemd_finds_nothing_wrong_with_the_unit(unit: str, whose: str, tmp_pa
     assert (found.returncode, said) == (0, [])
 
 
+def test_a_node_listens_where_the_load_balancer_and_the_others_look_for_it() -> None:
+    _, command = re.findall(r"^ExecStart=(.*)$", read("longboat-node.conf"), flags=re.MULTILINE)
+    program, *arguments = shlex.split(command)
+    assert program == setting("longboat.service", "ExecStart").split()[0]
+    assert complaint(arguments) is None
+    given = dict(zip(arguments[1::2], arguments[2::2], strict=True))
+    assert given["--advertise"] == f"http://%H.internal:{given['--port']}"
+    places = re.findall(r"^ +server (\S+):(\d+)", read("nginx-nodes.conf"), flags=re.MULTILINE)
+    assert places == [(f"boat-{number}.internal", given["--port"]) for number in (1, 2, 3)]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
+def test_a_node_is_started_again_for_as_long_as_it_takes() -> None:
+    assert setting("longboat-node.conf", "StartLimitIntervalSec") == "0"
+    assert int(setting("longboat-node.conf", "RestartSec")) > 0
+    assert setting("longboat.service", "Restart") == "on-failure"
+
+
+def test_systemd_finds_nothing_wrong_with_the_node(tmp_path: Path) -> None:
+    unit, started = "longboat.service", setting("longboat.service", "ExecStart").split()[0]
+    (tmp_path / unit).write_text(read(unit).replace(started, sys.executable))
+    (tmp_path / f"{unit}.d").mkdir()
+    (tmp_path / f"{unit}.d" / "node.conf").write_text(read("longboat-node.conf").replace(started, sys.executable))
+    words = ["systemd-analyze", "--system", "verify", "--man=no", str(tmp_path / unit)]
+    environ = {**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"}
+    found = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
+    said = [line for line in (found.stdout + found.stderr).splitlines() if "longboat" in line or "node.conf" in line]
+    assert (found.returncode, said) == (0, [])
+
+
 # Proxies
 
 
@@ -87,6 +119,9 @@ def test_the_proxies_lead_to_the_port_of_the_unit_and_pass_what_the_server_takes
     assert f"max_size {largest}MiB" in read("Caddyfile")
     (timeout,) = re.findall(r"proxy_read_timeout (\d+)s;", read("nginx.conf"))
     assert int(timeout) > 60, "requests may wait for 60 s"
+    assert f"client_max_body_size {largest}m;" in read("nginx-nodes.conf")
+    (timeout,) = re.findall(r"proxy_read_timeout (\d+)s;", read("nginx-nodes.conf"))
+    assert int(timeout) > relay.ANSWER_S, "a node may wait for another one"
 
 
 # The container
@@ -157,5 +192,5 @@ def test_the_container_is_given_the_time_to_drain_and_keeps_what_is_trusted() ->
 
 
 def test_every_variable_of_ours_in_the_files_is_a_documented_one() -> None:
-    named = {name for path in DEPLOY.iterdir() for name in re.findall(r"LONGBOAT_\w+", read(path.name))}
+    named = {name for file in FILES for name in re.findall(r"LONGBOAT_\w+", read(file))}
     assert not [name for name in named if f"| `{name}` |" not in TEXTS["docs/configuration.md"]]

@@ -10,7 +10,7 @@ from longboat.tools.mcp import McpServers
 def awaited_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns wait for MCP servers to start, and workspaces for their tools to end, as long as a busy machine needs."""
     monkeypatch.setitem(McpServers.__init__.__kwdefaults__, "wait_s", 60)
-    monkeypatch.setattr("longboat.runtime.workspace.workspace.CLOSE_S", 60)
+    monkeypatch.setattr("longboat.runtime.workspace.tools.LEAVE_S", 60)
 
 
 ON_EVERY_STORE = {

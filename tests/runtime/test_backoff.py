@@ -1,6 +1,10 @@
 """How long to wait before another try, and when to give up."""
 
+import pytest
+
 from longboat.backoff import Backoff
+from longboat.errors import OwnerLost
+from longboat.runtime.store_retry import retry_store
 
 
 def test_waits_grow_by_the_factor_up_to_the_ceiling() -> None:
@@ -38,3 +42,16 @@ def test_a_deadline_ends_it_however_few_the_failures() -> None:
 
 def test_without_limits_it_never_gives_up() -> None:
     assert not Backoff(base_s=1.0).gives_up(1_000_000, 1e9)
+
+
+async def test_g3_a_workspace_that_has_another_owner_is_not_insisted_on() -> None:
+    """Found by chaos: while it was, no other workspace could be opened, and the server could not leave."""
+    tries: list[None] = []
+
+    async def write() -> None:
+        tries.append(None)
+        raise OwnerLost
+
+    with pytest.raises(OwnerLost):
+        await retry_store(write, for_s=3600)
+    assert len(tries) == 1

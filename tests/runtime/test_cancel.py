@@ -10,8 +10,9 @@ from checks import check_ends, check_requests
 from running_app import launch
 
 from longboat.core.tool import ToolSpec
-from longboat.errors import ModelError, RunNotFound
+from longboat.errors import ModelError, RunNotFound, SessionNotFound, StoreUnavailable
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest, StopReason, TextDelta
+from longboat.runtime.ownership import NODE_KEY
 from longboat.testing import (
     CallTool,
     Gate,
@@ -22,6 +23,7 @@ from longboat.testing import (
 )
 from longboat.tools.context import ToolContext
 from longboat.tools.protocol import ToolCall, ToolResult
+from longboat.wire.ids import new_key, repeated_key
 from longboat.wire.models import (
     AgentEventType,
     Canceled,
@@ -335,3 +337,69 @@ async def test_a_second_cancel_changes_nothing(tmp_path: Path) -> None:
         tool.cleaning.open()
         await running.completed("r1")
         await check_ends(running)
+
+
+@pytest.mark.parametrize("own_key", [f"{NODE_KEY}1", new_key()], ids=["node", "client"])
+async def test_g5_a_cancel_that_may_be_a_repeated_one_stops_nothing_while_the_store_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_key: str
+) -> None:
+    """Found by chaos: it stopped a newer run. Nodes and our clients say in the key that they repeat it, so that the
+    first one can stop all the same (L15)."""
+
+    async def unreadable(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    async with launch(tmp_path, ScriptedModel([[Say("half"), Hang()]])) as running:
+        await running.submit("one", "r1")
+        await running.watcher.until(lambda event: event.type == "message_delta")
+        monkeypatch.setattr(running.workspace.store.reads, "canceled_with", unreadable)
+        for key in ("k", repeated_key(own_key)):
+            with pytest.raises(StoreUnavailable):
+                await running.workspace.cancel_session(running.session_id, key=key)
+        assert not (await running.workspace.run("r1")).cancel_requested
+        made = await running.workspace.cancel_session(running.session_id, key=own_key)
+        assert made == Canceled(canceled=("r1",))
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        await check_ends(running)
+
+
+async def test_a_repeated_cancel_with_its_key_covers_nothing_newer(tmp_path: Path) -> None:
+    """G5: the same key has the same mark and the same answer, however the session has gone on."""
+    model = ScriptedModel([[Say("half"), Hang()], [Say("half"), Hang()], [Say("done")]])
+    async with launch(tmp_path, model) as running:
+        await running.submit("one", "r1")
+        await running.watcher.until(lambda event: event.type == "message_delta")
+        first = await running.workspace.cancel_session(running.session_id, key="k")
+        assert first == Canceled(canceled=("r1",))
+        await running.completed("r1")
+        await running.submit("two", "r2")
+        assert await running.workspace.cancel_session(running.session_id, key="k") == first
+        assert await running.workspace.clear_queue(running.session_id, key="k") == Canceled(canceled=())
+        assert await running.workspace.cancel_session(running.session_id, key="other") == Canceled(canceled=("r2",))
+        assert (await running.completed("r2")).outcome is Outcome.CANCELED
+        await check_ends(running)
+
+
+async def test_a_keyed_cancel_of_an_idle_session_is_remembered_too(tmp_path: Path) -> None:
+    """L2, G5: its answer may have been lost, and the next prompt came after it."""
+    async with launch(tmp_path, ScriptedModel([[Say("untouched")]])) as running:
+        assert await running.workspace.cancel_session(running.session_id, key="k") == Canceled(canceled=())
+        gate = await running.held_actor()
+        submit = asyncio.create_task(running.submit("one", "r1"))
+        await running.posted(1)
+        cancel = asyncio.create_task(running.workspace.cancel_session(running.session_id, key="k"))
+        await running.posted(2)
+        gate.open()
+        await submit
+        assert await cancel == Canceled(canceled=())
+        assert (await running.completed("r1")).text == "untouched"
+        await check_ends(running)
+
+
+async def test_a_keyed_cancel_of_a_session_that_was_just_deleted_finds_none(tmp_path: Path) -> None:
+    """Found by chaos: it got 500."""
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        actor = await running.workspace.sessions.get(running.session_id)
+        await running.workspace.delete_session(running.session_id)
+        with pytest.raises(SessionNotFound):
+            await actor.cancel(key="k")

@@ -7,7 +7,7 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from bench import heard
+from bench import WriterGate, heard
 from checks import check_ends, locked_store
 from crash import RESUME, crashed
 from running_app import TITLES_OFF, Deaf, RunningApp, launch
@@ -16,12 +16,14 @@ from longboat.backoff import Backoff
 from longboat.core.tool import ToolSpec
 from longboat.errors import CancelNotDurable, StoreUnavailable
 from longboat.models.protocol import ModelEvent, ModelRequest, TextDelta
+from longboat.runtime.ownership import NODE_KEY
 from longboat.runtime.workspace.workspace import Workspace
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool
 from longboat.tools.context import ToolContext
 from longboat.tools.protocol import ToolCall, ToolResult
-from longboat.wire.models import Canceled, Outcome, RunState
+from longboat.wire.ids import RETRY_KEY, repeated_key
+from longboat.wire.models import Canceled, Delivery, Outcome, RunState
 
 Cancel = Callable[[Workspace, str], Awaitable[object]]
 CANCELS: dict[str, Cancel] = {
@@ -222,6 +224,43 @@ async def test_d7_a_queue_that_cannot_be_cleared_is_cleared_later(tmp_path: Path
         await check_ends(running)
 
 
+async def test_d7_g5_a_keyed_cancel_that_was_written_later_covers_nothing_newer_when_it_is_repeated(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("half")], [Say("done")]])) as running:
+        await running.submit("one", "r1")
+        await gate.reached()
+        with locked_store(running), pytest.raises(CancelNotDurable):
+            await running.workspace.cancel_session(running.session_id, key="k")
+        await running.submit("two", "r2")
+        assert await running.workspace.cancel_session(running.session_id, key="k") == Canceled(canceled=("r1",))
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        assert (await running.completed("r2")).text == "done"
+        await check_ends(running)
+
+
+async def test_d7_g5_a_keyed_cancel_stops_the_turn_although_an_earlier_cancel_is_not_written_yet(
+    tmp_path: Path,
+) -> None:
+    gate = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(gate), Say("half")], [Say("done")]])) as running:
+        await running.submit("one", "r1")
+        await gate.reached()
+        await running.submit("two", "r2", delivery=Delivery.QUEUE)
+        with locked_store(running):
+            with pytest.raises(CancelNotDurable):
+                await running.workspace.clear_queue(running.session_id, key="k")
+            for _ in range(2):
+                with pytest.raises(CancelNotDurable):
+                    await running.workspace.cancel_session(running.session_id, key="k")
+        both = Canceled(canceled=("r1", "r2"))
+        assert await running.workspace.cancel_session(running.session_id, key="k") == both
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        assert (await running.completed("r2")).outcome is Outcome.CANCELED
+        await check_ends(running)
+
+
 async def test_d7_l2_where_there_is_nothing_to_cancel_a_failing_store_does_not_matter(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel.echo()) as running:
         await running.submit("one", "r1")
@@ -261,6 +300,87 @@ async def test_d7_a_server_that_stops_before_the_cancel_could_be_written_does_no
             await running.app.leave(drain_s=0, hurry=asyncio.Event())
     async with launch(tmp_path, ScriptedModel.echo(), session_id=running.session_id) as again:
         assert (await again.workspace.run("r1", wait_s=30)).outcome is Outcome.INTERRUPTED
+
+
+async def test_l15_a_cancel_that_is_being_saved_when_the_workspace_is_lost_is_left_to_the_next_owner(
+    tmp_path: Path,
+) -> None:
+    tool = Endless()
+    async with launch(tmp_path, ScriptedModel([[CallTool("work")]]), tools=[tool]) as running:
+        await running.submit("go", "r1")
+        await tool.started.wait()
+        with locked_store(running):
+            await cancel_refused(running)
+            gate = WriterGate(running.workspace.store)
+            await gate.reached()
+        workspace = running.workspace
+        workspace.close()
+        try:
+            await workspace.aclose()
+            (cancel,) = workspace.sessions.unsaved_cancels[running.session_id]
+            assert (cancel.run_ids, cancel.by) == ({"r1"}, "ann")
+        finally:
+            gate.open()
+
+
+@pytest.mark.parametrize("key", [None, RETRY_KEY + "1"])
+@pytest.mark.parametrize("waits", [True, False], ids=["behind another command", "for its own commit"])
+async def test_l15_a_cancel_stops_what_it_covers_while_the_store_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool, key: str | None
+) -> None:
+    monkeypatch.setattr("longboat.runtime.session.actor.SLOW_STORE_S", 0.0)
+    tool = Endless()
+    async with launch(tmp_path, ScriptedModel([[CallTool("work")], [Say("newer")]]), tools=[tool]) as running:
+        await running.submit("go", "r1")
+        await tool.started.wait()
+        gate = WriterGate(running.workspace.store)
+        try:
+            sent = []
+            if waits:
+                sent.append(asyncio.create_task(running.submit("two", "r2")))
+                await gate.reached()
+            sent.append(asyncio.create_task(running.workspace.cancel_session(running.session_id, "ann", key=key)))
+            await tool.ended.wait()
+            sent.append(asyncio.create_task(running.submit("three", "r3")))
+        finally:
+            gate.open()
+        await asyncio.gather(*sent)
+        assert (await running.completed("r1")).outcome is Outcome.CANCELED
+        assert (await running.workspace.run("r1")).canceled_by == "ann"
+        if waits:
+            assert (await running.completed("r2")).outcome is Outcome.CANCELED
+        assert (await running.completed("r3")).text == "newer"
+        await check_ends(running)
+
+
+@pytest.mark.parametrize("key", ["mine", RETRY_KEY + "1", NODE_KEY + "1"])
+async def test_l2_g5_while_the_store_does_not_answer_a_repeated_cancel_does_not_stop_what_is_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """It may be as old as its session, and answered by an earlier owner."""
+    monkeypatch.setattr("longboat.runtime.session.actor.SLOW_STORE_S", 0.0)
+    held = Gate()
+    async with launch(tmp_path, ScriptedModel([[Pause(held), Say("done")], [Say("second")]])) as running:
+        cancel = running.workspace.cancel_session
+        assert await cancel(running.session_id, key=key) == Canceled(canceled=())
+        await running.submit("go", "r1")
+        await held.reached()
+        gate = WriterGate(running.workspace.store)
+        try:
+            waiting = asyncio.create_task(running.submit("two", "r2"))
+            await gate.reached()
+            key = key if key == "mine" else repeated_key(key)
+            repeated = asyncio.create_task(cancel(running.session_id, key=key))
+            # A timer of no time would have gone off before a read from another thread returns.
+            assert (await running.workspace.run("r1")).state is RunState.ACTIVE
+            held.open()
+        finally:
+            gate.open()
+        await waiting
+        assert await repeated == Canceled(canceled=())
+        assert (await running.completed("r1")).text == "done"
+        assert (await running.completed("r2")).outcome is Outcome.END_TURN
+        await check_ends(running)
 
 
 async def test_d7_a_store_that_fails_and_recovers_is_in_the_log(

@@ -10,7 +10,7 @@ import pytest
 from mirror import log_of
 from running_app import OneModel, Watcher, settings_in, watch
 
-from longboat.errors import ServerLeaving, SessionNotFound, WorkspaceClosing
+from longboat.errors import OwnerLost, ServerLeaving, SessionNotFound, WorkspaceClosing
 from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
 from longboat.runtime.workspace.presence import Claims
@@ -234,6 +234,19 @@ async def test_a_closed_workspace_refuses_and_asking_the_app_opens_it_anew(tmp_p
             await late.until(left("a"))
         assert late.of("resync") == []
         assert not again.closing
+
+
+async def test_g3_what_a_closed_workspace_left_behind_does_not_get_into_the_log_of_the_next(tmp_path: Path) -> None:
+    """Found by chaos: a turn that had waited for the database wrote its rest when the server was the owner again."""
+    async with open_server(tmp_path, grace_s=TINY) as app:
+        workspace = await joined(app, tmp_path)
+        async with attached(workspace, client_id="a"):
+            pass
+        await closed(workspace)
+        again = await app.workspace(workspace.id)
+        with pytest.raises(OwnerLost):
+            await workspace.services.store.submit(Unit(workspace_id=workspace.id))
+        await again.services.store.submit(Unit(workspace_id=workspace.id))
 
 
 # A run needs nobody

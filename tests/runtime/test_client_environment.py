@@ -74,6 +74,24 @@ async def test_keys_and_our_own_variables_are_kept_back_whoever_sends_them(tmp_p
         assert scene.fine()[-1].startswith("[1]")
 
 
+async def test_what_the_configuration_refers_to_is_kept_back_but_not_what_a_shell_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every section is searched, except for those in which a `$` is the shell's: it would lose its PATH."""
+    config = {
+        "providers": {"p": {"type": "openai", "api_key": "${KEY}"}},
+        "web": {"search": {"kind": "brave", "endpoint": "https://search.example", "key": "$SEARCH"}},
+        "permissions": {"allow": ["bash", "bash(= echo $OWN)"]},
+        "hooks": {"before_tool": [{"command": 'test "$PATH"'}]},
+    }
+    monkeypatch.setenv("SEARCH", "s")
+    command = 'printf \'%s\' "[$KEY$SEARCH$OWN]"; [ "$PATH" ] || echo lost'
+    async with open_scenario(tmp_path, [[call("bash", command=command)], [Say("Done.")]], config=config) as scene:
+        await sends(scene, "ann", PATH=os.environ["PATH"], OWN="1", KEY="k", SEARCH="s")
+        await scene.turn("go", "r1", client_id="ann")
+        assert scene.fine()[-1].startswith("[1]")
+
+
 async def test_hooks_of_a_run_get_it_too(tmp_path: Path) -> None:
     config = {"hooks": {"before_tool": [{"command": f'echo "$OWN" >> {tmp_path}/heard'}]}}
     async with open_scenario(tmp_path, [[call("ls")], [Say("Done.")]], config=config) as scene:

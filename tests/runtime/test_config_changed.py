@@ -13,7 +13,7 @@ from tui_driver import local_server, open_tui
 from longboat.errors import ConfigInvalid
 from longboat.runtime.workspace import config_watcher
 from longboat.wire.requests import CreateSession
-from longboat.wire.workshop import ConfigChanged
+from longboat.wire.workspace_state import ConfigChanged
 
 PROVIDER = {
     "type": "openai-compatible",

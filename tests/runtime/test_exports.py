@@ -1,5 +1,6 @@
 """Export and import: one document with all of a session, and a session from such a document, or from none."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from checks import check_requests, check_transcript, locked_store, replayed
 from running_app import RunningApp, launch
 
+from longboat.backoff import Backoff
 from longboat.core.history import calls_of
 from longboat.errors import BadInput, NothingToUndo, SessionNotFound, StoreUnavailable
 from longboat.runtime.archive.imports import parse
@@ -100,6 +102,27 @@ async def test_a_session_survives_export_and_import_whole(tmp_path: Path) -> Non
         assert (await running.completed("r2")).text == "after"
         assert "The sum." in str(model.requests[-1].messages[0].parts)
         check_requests(model.requests)
+
+
+async def test_an_import_takes_its_numbers_on_the_loop_and_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found by chaos: with PostgreSQL, it failed inside the server."""
+    async with launch(tmp_path, story()) as running:
+        document = await told(running)
+        take = running.workspace.store.next_seq
+        monkeypatch.setattr("longboat.runtime.store_retry.BACKOFF", Backoff(base_s=0.0))
+        asked: list[asyncio.AbstractEventLoop] = []
+
+        def take_the_second_time() -> int:
+            asked.append(asyncio.get_running_loop())
+            if len(asked) == 1:
+                raise StoreUnavailable("none left")
+            return take()
+
+        monkeypatch.setattr(running.workspace.store, "next_seq", take_the_second_time)
+        await imported(running, document)
+        assert len(asked) == 1 + len(document.runs)
 
 
 async def test_another_workspace_takes_the_document_and_no_undo_there_writes_its_files(tmp_path: Path) -> None:

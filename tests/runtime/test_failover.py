@@ -25,10 +25,12 @@ PRICE = {"input": 100, "output": 0}
 async def two(tmp_path: Path, **config: Any) -> AsyncIterator[tuple[RunningApp, ScriptedEndpoint, ScriptedEndpoint]]:
     """A running app with the models `first/m` and `second/m`, in this order, and their servers."""
     async with ScriptedEndpoint() as first, ScriptedEndpoint() as second:
-        window = config.pop("window", 100_000)
+        window, first_entry = config.pop("window", 100_000), config.pop("first_entry", {})
         settings = {
             "providers": {
-                "first": provider(first.base_url, models=[{"id": "m", "context_window": 100_000, "price": PRICE}]),
+                "first": provider(
+                    first.base_url, models=[{"id": "m", "context_window": 100_000, "price": PRICE, **first_entry}]
+                ),
                 "second": provider(second.base_url, models=[{"id": "m", "context_window": window, "price": PRICE}]),
             },
             "models": {"large": ["first/m", "second/m"]},
@@ -77,6 +79,57 @@ async def test_the_next_model_continues_after_the_providers_own_retries_or_at_on
         assert notice.startswith("first/m: ")
         assert "Continuing with second/m." in notice
         await check_ends(running)
+
+
+async def test_a_model_that_is_still_loading_after_its_time_is_not_waited_for_again(tmp_path: Path) -> None:
+    async with two(tmp_path, first_entry={"first_token_s": 0.5}) as (running, first, second):
+        first.add([Refuse(503, "Loading model")], repeat=True)
+        second.add([Say("Here I am.")])
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "Here I am."
+        assert (len(first.requests), len(second.requests)) == (1, 1)
+        (notice,) = told(running)
+        assert notice.startswith("first/m: The model is being loaded. Continuing with second/m.")
+
+
+async def test_a_silent_model_gives_way_after_its_first_silence(tmp_path: Path) -> None:
+    """Each further try would cost the turn the same time again."""
+    async with two(tmp_path, first_entry={"first_token_s": 0.2}) as (running, first, second):
+        first.add([Pause(Gate())], repeat=True)
+        second.add([Say("Here I am.")])
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "Here I am."
+        assert (len(first.requests), len(second.requests)) == (1, 1)
+        (notice,) = told(running)
+        assert notice.startswith("first/m: The provider stopped responding. Continuing with second/m.")
+
+
+async def test_a_model_that_falls_silent_in_its_answer_gives_way_too(tmp_path: Path) -> None:
+    async with two(tmp_path, first_entry={"idle_s": 0.2}) as (running, first, second):
+        first.add([Say("half an ans"), Pause(Gate())], repeat=True)
+        second.add([Say("Here I am.")])
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "Here I am."
+        assert len(first.requests) == 1
+
+
+async def test_a_silent_model_leaves_the_next_one_half_of_the_turns_time(tmp_path: Path) -> None:
+    """It may be silent for ten minutes, but the turn has no more than six seconds."""
+    async with two(tmp_path, limits={"minutes": 0.1, "approved_minutes": 0.1}) as (running, first, second):
+        first.add([Pause(Gate())], repeat=True)
+        second.add([Say("Here I am.")])
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "Here I am."
+        assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+async def test_a_silent_model_that_is_alone_is_asked_again(tmp_path: Path) -> None:
+    async with two(tmp_path, first_entry={"first_token_s": 0.2}, models={"large": "first/m"}) as (running, first, _):
+        first.add([Pause(Gate())])
+        first.add([Say("Here I am.")])
+        await running.submit("go", "r1")
+        assert (await running.completed("r1")).text == "Here I am."
+        assert len(first.requests) == 2
 
 
 @pytest.mark.parametrize(

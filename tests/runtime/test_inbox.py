@@ -83,13 +83,13 @@ async def test_a_workspace_that_is_closed_is_in_it_and_stays_closed(tmp_path: Pa
         await other.submit(Submit(session_id=session_id, prompt="go", run_id="r1"))
         await other.run("r1", wait_s=30)
         other.presence.claims.close()
-        running.app._close(other)
+        running.app.opened.close_unused(other)
         async with follow_inbox(running.app) as ann:
             item = ann.mirror.items[0]
             assert (item.kind, item.workspace_id, item.outcome) == (InboxKind.FINISHED, other_id, Outcome.END_TURN)
             await running.app.inbox.mark_seen(MarkSeen(client_id="ann:web", ids=(item.id,)))
             await ann.until(lambda mirror: mirror.unseen == 0)
-        assert other_id not in running.app._open
+        assert not running.app.is_open(other_id)
 
 
 async def test_failed_runs_say_why_and_canceled_ones_are_not_news(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ async def test_an_ask_that_is_answered_before_it_could_be_told_is_never_told(tmp
 async def test_a_commit_in_the_instant_of_a_heartbeat_ends_no_stream(tmp_path: Path) -> None:
     async with launch(tmp_path, ScriptedModel()) as running:
         inbox, loop = running.app.inbox, asyncio.get_running_loop()
-        waiting = asyncio.create_task(inbox.wait_changed(inbox.version, 0.01))
+        waiting = asyncio.create_task(inbox.wait_news(inbox.version, 0, 0.01))
         await asyncio.sleep(0)
         deadline = loop.time() + 0.01
         loop.call_at(deadline, inbox.wake)

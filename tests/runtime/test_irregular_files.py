@@ -17,7 +17,7 @@ from longboat.client.address import Address, find, read_discovery
 from longboat.config.trust import record, recorded
 from longboat.errors import ConfigInvalid, DataDirError
 from longboat.models import refreshed_catalogue
-from longboat.regular import opener
+from longboat.regular_files import opener
 from longboat.server import listen
 from longboat.server.browser_port import _kept_port
 from longboat.server.token import token_for
@@ -26,7 +26,7 @@ from longboat.tools.mcp import logins
 from longboat.tui.saved_state import AUTO, SavedState
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME
 
-PATIENCE_S = 10
+GIVE_UP_S = 10
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def impatience() -> Iterator[None]:
         raise AssertionError("it waits for a pipe")
 
     before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(PATIENCE_S)
+    signal.alarm(GIVE_UP_S)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

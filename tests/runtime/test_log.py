@@ -56,7 +56,16 @@ async def test_numbers_have_no_gap_and_every_event_its_own_cursor(tmp_path: Path
         assert [row["first"] for row in rows] == [1, *(row["last"] + 1 for row in rows[:-1])]
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
         ids = [frame.partition(b"\n")[0] for frame in frames]
-        assert ids == [f"id: {running.workspace.id}/1/{number}".encode() for number in range(1, len(frames) + 1)]
+        log = f"{running.workspace.id}/{running.workspace.store.epoch}"
+        assert ids == [f"id: {log}/{number}".encode() for number in range(1, len(frames) + 1)]
+
+
+def cursor_at(running: RunningApp, number: int) -> str:
+    return str(Cursor(running.workspace.id, running.workspace.store.epoch, number))
+
+
+async def newest_cursor(running: RunningApp) -> str:
+    return cursor_at(running, (await log_of(running.workspace))[-1]["last"])
 
 
 # Cursors
@@ -80,17 +89,18 @@ async def test_every_cursor_of_a_log_continues_with_the_very_same_bytes(
         frames = [frame for row in rows for frame in frames_in(row["frames"])]
         assert len(frames) > 50
         for place in range(1, len(frames)):
-            async with read_at_own_pace(running, after=str(Cursor(running.workspace.id, 1, place))) as stream:
+            async with read_at_own_pace(running, after=cursor_at(running, place)) as stream:
                 assert await stream.take(len(frames) - place) == frames[place:]
 
 
 @pytest.mark.parametrize(
     "cursor",
-    ["{w}/1/999999", "{w}/2/1", "{w}/0/1", "{w}/1/0", "elsewhere/1/1", "{w}/1", "{w}/1/-1", "garbage", ""],
+    ["{w}/{e}/999999", "{w}/2/1", "{w}/0/1", "{w}/{e}/0", "elsewhere/{e}/1", "{w}/{e}", "{w}/{e}/-1", "garbage", ""],
 )
 async def test_a_cursor_that_is_not_in_the_log_brings_resync_and_snapshot(tmp_path: Path, cursor: str) -> None:
     async with launch(tmp_path, ScriptedModel.echo()) as running:
-        async with watch(running.workspace, after=cursor.format(w=running.workspace.id)) as late:
+        named = cursor.format(w=running.workspace.id, e=running.workspace.store.epoch)
+        async with watch(running.workspace, after=named) as late:
             await running.submit("hello", "r1")
             await late.completed("r1")
         assert [event.type for event in late.events[:2]] == ["resync", "snapshot"]
@@ -141,8 +151,7 @@ async def test_r3_a_stream_that_resumes_where_nothing_was_missed_begins_with_a_h
     async with launch(tmp_path, ScriptedModel.echo(), heartbeat_s=3600) as running:
         await running.submit("hello", "r1")
         await running.completed("r1")
-        last = Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"])
-        async with read_at_own_pace(running, after=str(last)) as stream:
+        async with read_at_own_pace(running, after=await newest_cursor(running)) as stream:
             assert await stream.take(1) == [HEARTBEAT]
 
 
@@ -223,7 +232,7 @@ async def test_a_replay_reads_every_byte_of_the_log_once(
     small_ring(monkeypatch)
     sizes = [10, 3 * CHUNK_BYTES, 20, 30, CHUNK_BYTES, *[1000] * 200, 2 * CHUNK_BYTES, 5] * 2
     async with launch(tmp_path, ScriptedModel.echo()) as running:
-        start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
+        start = await newest_cursor(running)
         await written(running, sizes, running.session_id)
         expected = [row["frames"] for row in await log_of(running.workspace)][-len(sizes) :]
         drain.size = drain.fetches = 0
@@ -239,7 +248,7 @@ async def test_an_unwanted_frame_is_passed_over_without_being_read(
 ) -> None:
     small_ring(monkeypatch)
     async with launch(tmp_path, ScriptedModel.echo()) as running:
-        start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
+        start = await newest_cursor(running)
         await written(running, [CHUNK_BYTES] * 20, "somebody else's")
         await written(running, [10, 20], running.session_id)
         mine = [row["frames"] for row in await log_of(running.workspace)][-2:]
@@ -256,7 +265,7 @@ async def test_no_chunk_is_larger_than_a_chunk(tmp_path: Path, monkeypatch: pyte
         small_ring(monkeypatch)
     sizes = [10, 3 * CHUNK_BYTES + 7, 20, CHUNK_BYTES // 2, CHUNK_BYTES // 2 + 1, 1000, 2 * CHUNK_BYTES]
     async with launch(tmp_path, ScriptedModel.echo()) as running:
-        start = str(Cursor(running.workspace.id, 1, (await log_of(running.workspace))[-1]["last"]))
+        start = await newest_cursor(running)
         await written(running, sizes, running.session_id)
         expected = [row["frames"] for row in await log_of(running.workspace)][-len(sizes) :]
         async with read_at_own_pace(running, after=start) as stream:
@@ -303,7 +312,7 @@ async def test_all_who_stand_at_the_same_large_entry_of_the_store_hold_the_same_
         await written(running, [3 * CHUNK_BYTES, 10], running.session_id)
         large = (await log_of(running.workspace))[-2]["frames"]
         drain.size = 0
-        after = str(Cursor(running.workspace.id, 1, before))
+        after = cursor_at(running, before)
         chunks = [
             await stack.enter_async_context(running.workspace.stream(client_id="watcher", after=after, session_id=None))
             for _ in range(5)
@@ -325,7 +334,7 @@ async def test_a_run_does_not_wait_for_those_who_replay(tmp_path: Path, monkeypa
     async with launch_busy(tmp_path) as running, AsyncExitStack() as stack:
         await running.submit("one", "r1")
         await running.completed("r1")
-        start = str(Cursor(running.workspace.id, 1, 1))
+        start = cursor_at(running, 1)
         stuck, on, fetch, loop = asyncio.Event(), threading.Event(), SqliteReader.fetch, asyncio.get_running_loop()
 
         async def stall(self: SqliteReader, query: str, **params: Any) -> list[Row]:
@@ -371,11 +380,11 @@ async def test_pruning_forgets_the_oldest_and_leaves_no_gap(tmp_path: Path, monk
         await running.app.prune_once()
         rows = await log_of(running.workspace)
         assert rows == [row for row in before if row["first"] > middle]
-        async with read_at_own_pace(running, after=str(Cursor(running.workspace.id, 1, middle))) as late:
+        async with read_at_own_pace(running, after=cursor_at(running, middle)) as late:
             resync, snapshot = await late.take(2)
             assert resync.startswith(b"event: resync")
             assert snapshot.startswith(b"event: snapshot")
-        async with read_at_own_pace(running, after=str(Cursor(running.workspace.id, 1, middle + 1))) as early:
+        async with read_at_own_pace(running, after=cursor_at(running, middle + 1)) as early:
             expected = [frame for row in rows for frame in frames_in(row["frames"])][1:]
             assert await early.take(len(expected)) == expected
 

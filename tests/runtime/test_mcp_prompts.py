@@ -14,7 +14,7 @@ from longboat.testing import Gate, Pause, Say
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import Attachment, Delivery, Outcome, RunState
 from longboat.wire.requests import EditRun
-from longboat.wire.workshop import CommandArgument, CommandInfo
+from longboat.wire.workspace_state import CommandArgument, CommandInfo
 
 STILL = [Say("Still here.")]
 SILENT = {"command": "sleep", "args": ["600"]}

@@ -1,16 +1,19 @@
 """Answers that are none: empty, blocked, cut off, or the same words for ever. People are told, and the run fails."""
 
+import json
 from pathlib import Path
 
 import pytest
 from checks import check_ends
-from running_app import RunningApp, launch
+from running_app import RunningApp, configure, launch
 
 from longboat.core.prompts import SAY_SOMETHING
 from longboat.models.protocol import StopReason
-from longboat.testing import CallTool, Say, ScriptedModel, ScriptedTool, Stop, Think
+from longboat.testing import CallTool, Raw, Say, ScriptedModel, ScriptedTool, Stop, Think
+from longboat.testing.endpoint import ScriptedEndpoint
 from longboat.testing.scripted import last_prompt
 from longboat.wire.models import AgentEventType, Outcome, Role, ToolResultPart
+from secrecy import provider
 
 
 def notices(running: RunningApp) -> list[str]:
@@ -78,8 +81,23 @@ async def test_endless_repetition_is_stopped(tmp_path: Path, kind: type[Say] | t
         await check_ends(running)
 
 
-async def test_a_call_that_was_cut_off_is_told_to_be_shorter(tmp_path: Path) -> None:
-    cut = [CallTool("look", '{"at": "the sea and the'), Stop(StopReason.MAX_TOKENS)]
+async def test_endless_repetition_in_a_call_is_stopped(tmp_path: Path) -> None:
+    def chunk(**function: str) -> Raw:
+        delta = {"tool_calls": [{"index": 0, "function": function}]}
+        return Raw(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n")
+
+    async with ScriptedEndpoint() as endpoint:
+        endpoint.add([chunk(name="write", arguments='{"content": "'), *[chunk(arguments="and so on ")] * 9_000])
+        models = [{"id": "m", "context_window": 100_000}]
+        configure(providers={"mine": provider(endpoint.base_url, models=models)}, models={"large": "mine/m"})
+        async with launch(tmp_path, None) as running:
+            await running.submit("go", "r1")
+            assert (await running.completed("r1")).error.startswith("Stopped: the model repeats itself: ")
+
+
+@pytest.mark.parametrize("written", ['{"at": "the sea and the', "", '{"depth": -', '{"depth": 1.'])
+async def test_a_call_that_was_cut_off_is_told_to_be_shorter(tmp_path: Path, written: str) -> None:
+    cut = [CallTool("look", written), Stop(StopReason.MAX_TOKENS)]
     async with launch(tmp_path, ScriptedModel([cut, [Say("Shorter.")]]), tools=[ScriptedTool("look")]) as running:
         await running.submit("go", "r1")
         assert (await running.completed("r1")).text == "Shorter."

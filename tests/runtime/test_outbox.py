@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from longboat.backoff import Backoff
 from longboat.core.history import close_message
 from longboat.core.stream import MAX_PARTS, Draft, extend
-from longboat.errors import StoreUnavailable
+from longboat.errors import OwnerLost, StoreUnavailable
 from longboat.runtime.turn.outbox import ROOM_CHARACTERS, Outbox
 from longboat.store.protocol import Entry, Store, Unit
 from longboat.wire.events import Change, Event, decode_event
@@ -337,6 +337,20 @@ async def _play(script: list[tuple[str, str]]) -> None:
     writes, entries = await outbox.close()
     assert heard(store.events + events_of(entries)) == {"m": finished}
     assert writes[-1].params["finished_at"] == AT
+
+
+async def test_g3_a_turn_whose_workspace_has_another_owner_sends_nothing_more(
+    store: SlowStore, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even later, when this server may be the owner again. Nobody hears that it is on disk."""
+    later: list[object] = []
+    monkeypatch.setattr("longboat.runtime.turn.outbox.retry_later", later.append)
+    begin(outbox)
+    flushed = asyncio.create_task(outbox.flush())
+    await store.answer(OwnerLost())
+    outbox.tell(AgentEvent(type=AgentEventType.RETRYING, session_id="s", run_id="r"))
+    assert (store.waiting, later, flushed.done()) == ([], [], False)
+    flushed.cancel()
 
 
 def _unsigned(message: Message) -> Message:

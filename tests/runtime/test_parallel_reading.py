@@ -11,7 +11,7 @@ from crash import check_log, restarted
 from scenario import PLAIN, WINDOW, Scene, call, open_scenario
 from wire_rules import check_wires
 
-from longboat.config.rules import remember
+from longboat.config.rules import AddedRules, add_rules
 from longboat.runtime.workspace import services
 from longboat.testing import Gate, Say, ScriptedModel, ScriptedTool
 from longboat.tools.context import ToolContext, ToolError
@@ -196,13 +196,13 @@ async def test_rules_that_are_saved_at_once_are_all_saved(tmp_path: Path, monkey
     entered: list[tuple[str, ...]] = []
     began, go = threading.Event(), threading.Event()
 
-    def save(directory: Path, rules: tuple[str, ...], **more: Any) -> None:
+    def add(directory: Path, rules: tuple[str, ...], **more: Any) -> AddedRules:
         entered.append(rules)
         began.set()
         go.wait()
-        remember(directory, rules, **more)
+        return add_rules(directory, rules, **more)
 
-    monkeypatch.setattr(services, "remember", save)
+    monkeypatch.setattr(services, "add_rules", add)
     async with open_scenario(tmp_path, []) as scene:
         both = asyncio.gather(
             *(scene.workspace.services.remember((rule,)) for rule in ("fetch(a.org)", "fetch(b.org)"))

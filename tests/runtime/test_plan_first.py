@@ -13,14 +13,15 @@ from running_app import RunningApp, configure, launch, watch
 
 from longboat.errors import AlreadyAnswered, BadInput
 from longboat.models.protocol import Abilities, ModelRequest
+from longboat.runtime.turn.planning import approval_in
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step
 from longboat.tools.propose_plan import APPROVED, NOBODY, NOT_YET, WISH
 from longboat.wire.asks import AskState, CallAnswer, PermissionAnswer, Question
 from longboat.wire.inbox import InboxItem
-from longboat.wire.models import AgentEvent, Delivery, Outcome, ToolResultPart
+from longboat.wire.models import AgentEvent, Delivery, Message, Outcome, Part, Role, ToolCallPart, ToolResultPart
 from longboat.wire.requests import AnswerPermission, AnswerQuestion, Approve, EditRun
 from longboat.wire.tools import Effect, SubAgents, ToolTraits
-from longboat.wire.workshop import TodoItem, TodoState
+from longboat.wire.workspace_state import TodoItem, TodoState
 
 PLAN = CallTool("propose_plan", {"summary": "A greeting is missing.", "items": ["Write hello.txt", "Check it"]})
 WRITE = CallTool("write", {"path": "hello.txt", "content": "hello\n"})
@@ -115,6 +116,52 @@ async def test_whatever_the_model_tries_nothing_changes_before(tmp_path: Path) -
         assert all("until people approve your plan" in result.content for result in refused)
         assert kept.read_text() == "kept"
         assert not (tmp_path / "project" / "hello.txt").exists()
+
+
+@pytest.mark.parametrize("first", ["Go ahead", "Not yet"])
+async def test_of_two_plans_in_one_step_only_the_first_is_asked_for(tmp_path: Path, first: str) -> None:
+    """Else two answers could contradict each other."""
+    other = CallTool("propose_plan", {"summary": "Something else.", "items": ["Write other.txt"]})
+    model = ScriptedModel([[PLAN, other], [WRITE], [Say("Done.")]])
+    async with launch(tmp_path, model) as running:
+        await running.submit("Greet.", "r1", plan=True, approve=Approve.ALL)
+        await answer(running, await asked(running), first)
+        await running.completed("r1")
+        assert len(running.watcher.of("question_request")) == 1
+        asked_for, refused, _ = await results(running)
+        assert (asked_for.is_error, refused.is_error) == (False, True)
+        assert "one plan at a time" in refused.content
+        is_approved = first == "Go ahead"
+        assert await todos(running) == (TODOS if is_approved else ())
+        assert (tmp_path / "project" / "hello.txt").exists() is is_approved
+        check_requests(model.requests)
+        await check_ends(running)
+
+
+ONCE = CallAnswer(answer=PermissionAnswer.ONCE, answered_by="ann")
+DECLINED = CallAnswer(answered_by="ben")
+
+
+def message(role: Role, parts: tuple[Part, ...]) -> Message:
+    return Message(id=role, session_id="s", run_id="r", seq=1, role=role, parts=parts, created_at="")
+
+
+@pytest.mark.parametrize(
+    ("answers", "approved"),
+    [([ONCE], True), ([DECLINED], False), ([ONCE, DECLINED], False), ([DECLINED, ONCE], True), ([ONCE, None], True)],
+)
+def test_the_latest_decision_about_a_plan_counts(answers: list[CallAnswer | None], approved: bool) -> None:
+    """Also in transcripts in which a step asked twice. A proposal that nobody was asked about decides nothing."""
+    traits = ToolTraits(proposes=True)
+    calls = tuple(
+        ToolCallPart(id=str(n), name="p", input="{}", traits=traits, finished=True) for n in range(len(answers))
+    )
+    given = tuple(
+        ToolResultPart(tool_call_id=str(n), name="p", content="", answers=(each,) if each else (), is_error=not each)
+        for n, each in enumerate(answers)
+    )
+    messages = [message(Role.ASSISTANT, calls), message(Role.TOOL, given)]
+    assert approval_in(messages) == (ONCE if approved else None)
 
 
 async def test_a_sub_agent_changes_nothing_before_either(tmp_path: Path) -> None:
@@ -340,6 +387,39 @@ async def test_an_mcp_server_that_declares_that_a_tool_reads_makes_it_available_
         first, second = await results(running)
         assert not first.is_error
         assert "There is no tool 'mcp__test__echo'" in second.content
+
+
+async def call_of_a_server(running: RunningApp) -> tuple[ToolResultPart, int]:
+    """The result of an MCP tool's call in a run with `--plan --yolo`, and how many people were asked."""
+    await running.submit("go", "r1", plan=True, approve=Approve.ALL)
+    await running.completed("r1")
+    (result,) = await results(running)
+    return result, len(running.watcher.of("permission_request"))
+
+
+@pytest.mark.usefixtures("awaited_servers")
+@pytest.mark.parametrize(
+    ("answers", "allow", "is_error", "asked"),
+    [(False, [], True, 0), (False, ["mcp__test__header"], False, 0), (True, [], False, 1)],
+    ids=["nobody", "a rule", "a person"],
+)
+async def test_the_word_of_an_mcp_server_that_a_tool_reads_is_not_enough_for_yolo(
+    tmp_path: Path, answers: bool, allow: list[str], is_error: bool, asked: int
+) -> None:
+    """ADR 0048: while planning, a person or a rule allows each call."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    configure(mcp={"test": stdio(notes)}, permissions={"allow": allow})
+    model = ScriptedModel([[CallTool("mcp__test__header", {"name": "host"})], [Say("ok")]])
+    async with launch(tmp_path, model, answers=answers) as running:
+        calling = asyncio.create_task(call_of_a_server(running))
+        if asked:
+            await running.watcher.until(lambda event: event.type == "permission_request")
+            (permission,) = await running.workspace.asks.permissions()
+            once = AnswerPermission(answer=PermissionAnswer.ONCE)
+            await running.workspace.asks.answer_permission(permission.id, once)
+        result, was_asked = await calling
+        assert (result.is_error, was_asked) == (is_error, asked)
 
 
 async def test_a_small_model_can_propose_and_one_without_tools_answers_with_the_plan(tmp_path: Path) -> None:

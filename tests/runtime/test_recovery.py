@@ -118,21 +118,18 @@ async def test_an_active_run_keeps_what_it_streamed_and_ends_interrupted(tmp_pat
             assert (await finished(again, "r2")).outcome is Outcome.END_TURN
 
 
-async def test_a_run_that_had_said_nothing_yet_leaves_its_prompt_once(tmp_path: Path) -> None:
-    """The run is active on disk, but there is no assistant message."""
+async def test_a_run_that_had_said_nothing_yet_starts_again_with_its_prompt_once(tmp_path: Path) -> None:
+    """The run is active on disk, but there is no assistant message: nothing has happened that could be interrupted."""
     async with launch(tmp_path, ScriptedModel([[Say("late")]])) as running:
         entering = await accept_only(running, ("ask", "r1"))
         stepping = running.hold_actor()
         entering.open()
         await running.watcher.in_state("r1", "active")
-        for config, outcome, last in (
-            (RESUME, Outcome.END_TURN, "echo: ask"),
-            (TITLES_OFF, Outcome.INTERRUPTED, ""),
-        ):
+        for config in (RESUME, TITLES_OFF):
             async with restarted(running, ScriptedModel.echo(), config=config) as again:
-                assert (await finished(again, "r1")).outcome is outcome
+                assert (await finished(again, "r1")).outcome is Outcome.END_TURN
                 user, answer = await again.messages()
-                assert (text_of(user), text_of(answer)) == ("ask", last)
+                assert (text_of(user), text_of(answer)) == ("ask", "echo: ask")
                 await check_log(again)
         stepping.open()
         await running.completed("r1")

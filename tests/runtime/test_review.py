@@ -12,7 +12,7 @@ from crash import crashed
 from other_processes import wait_until_replacing
 from reviews import FILES, LINES, TWO, WITH_TWENTY, WITH_TWO, changed, edit, revert, told
 from running_app import launch
-from scenario import Parts, call, open_scenario
+from scenario import Parts, Scene, call, open_scenario
 
 from longboat.errors import BadInput, ChangeNotFound, RevertConflict, SessionBusy, UndoConflict
 from longboat.testing import Gate, Pause, Say, ScriptedModel
@@ -225,20 +225,26 @@ async def test_a_session_at_work_refuses_as_for_undo(tmp_path: Path) -> None:
         assert scene.read("a.txt") == WITH_TWENTY
 
 
+async def crashed_in_an_undo(scene: Scene, *, is_made: bool) -> Path:
+    """What a crash leaves that comes between the record of an undo and the write, or right after the write."""
+    await scene.turn("change")
+    (file,) = await changed(scene)
+    wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,), client_id="vera")
+    with REPLACING:
+        undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
+        await wait_until_replacing(scene.path)
+        left = await crashed(scene.running)
+    await undoing
+    if not is_made:
+        (scene.path / "a.txt").write_text(WITH_TWO)
+    return left
+
+
 @pytest.mark.parametrize("is_made", [False, True])
 async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: Path, is_made: bool) -> None:
     """A4: as for a change by a tool."""
     async with open_scenario(tmp_path, [TWO, [Say("done")]], files=FILES) as scene:
-        await scene.turn("change")
-        (file,) = await changed(scene)
-        wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,), client_id="vera")
-        with REPLACING:
-            undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
-            await wait_until_replacing(scene.path)
-            left = await crashed(scene.running)
-        await undoing
-        if not is_made:
-            (scene.path / "a.txt").write_text(WITH_TWO)
+        left = await crashed_in_an_undo(scene, is_made=is_made)
         async with launch(left, ScriptedModel([[Say("told")]]), session_id=scene.running.session_id) as again:
             (now,) = (await again.workspace.review.changes(session_id=again.session_id, run_id=None)).items
             assert now.hunks == (1 if is_made else 2)
@@ -251,16 +257,7 @@ async def test_a_crash_between_the_record_and_the_write_hides_nothing(tmp_path: 
 @pytest.mark.parametrize("is_made", [False, True])
 async def test_after_a_crash_the_next_prompt_tells_of_an_undo_if_it_was_made(tmp_path: Path, is_made: bool) -> None:
     async with open_scenario(tmp_path, [TWO, [Say("done")]], files=FILES) as scene:
-        await scene.turn("change")
-        (file,) = await changed(scene)
-        wanted = Revert(path="a.txt", digest=file.digest, hunks=(0,), client_id="vera")
-        with REPLACING:
-            undoing = asyncio.create_task(scene.workspace.revert(scene.running.session_id, wanted))
-            await wait_until_replacing(scene.path)
-            left = await crashed(scene.running)
-        await undoing
-        if not is_made:
-            (scene.path / "a.txt").write_text(WITH_TWO)
+        left = await crashed_in_an_undo(scene, is_made=is_made)
         model = ScriptedModel([[Say("understood")]])
         async with launch(left, model, session_id=scene.running.session_id) as again:
             await again.submit("go on", "r2")

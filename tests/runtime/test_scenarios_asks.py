@@ -14,7 +14,7 @@ from scenario import call, open_scenario
 
 from longboat.config.jsonc import parse
 from longboat.config.load import review
-from longboat.config.trust import Standing
+from longboat.config.trust import TrustState
 from longboat.errors import AlreadyAnswered, BadInput
 from longboat.testing import CallTool, Say
 from longboat.testing.scripted import last_prompt
@@ -85,8 +85,8 @@ async def test_what_is_always_granted_is_written_to_the_project_and_holds_in_eve
         await scene.answer(ask, ALWAYS)
         assert (await scene.running.completed("r1")).text == "one"
         assert parse(scene.read("longboat.json")) == {**before, "permissions": {"allow": list(ask.grant)}}
-        standing = review(scene.path, environ=os.environ, user_dir=a_home_of_its_own).standing
-        assert standing is Standing.TRUSTED
+        trust_state = review(scene.path, environ=os.environ, user_dir=a_home_of_its_own).trust_state
+        assert trust_state is TrustState.TRUSTED
         other = await scene.workspace.create_session(CreateSession())
         assert (await scene.turn("elsewhere", "r2", ask=True, session_id=other.id)).text == "two"
         assert len(scene.watcher.of("permission_request")) == 1

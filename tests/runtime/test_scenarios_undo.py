@@ -13,7 +13,7 @@ from other_processes import wait_until_replacing
 from running_app import launch, unprivileged
 from scenario import Parts, call, open_scenario
 
-from longboat.errors import NothingToUndo, UndoConflict
+from longboat.errors import NothingToUndo, OwnerLost, UndoConflict
 from longboat.testing import Say, ScriptedModel
 from longboat.tools.files.file_io import REPLACING
 from longboat.tools.files.restore import Restore, content_of, put_back
@@ -277,12 +277,26 @@ def test_where_the_disk_does_not_take_one_file_the_others_stay_as_they_were_too(
         contents = [b"one\n", None, b"one\n"]
         wanted = [Restore(path=path, now=b"two\n", then=then) for path, then in zip(files, contents, strict=True)]
         with unprivileged(), pytest.raises(PermissionError):
-            put_back(wanted)
+            put_back(wanted, lambda: True)
         assert [path.read_text() for path in files] == ["two\n"] * 3
         (place / "shut").chmod(0o777)
-        put_back(wanted)
+        put_back(wanted, lambda: True)
         assert [content_of(path, limit=9) for path in files] == contents
         assert sorted(os.listdir(place)) == ["a.txt", "shut"]
+
+
+def test_g3_files_that_another_server_may_work_on_by_now_are_not_put_back(tmp_path: Path) -> None:
+    """The lease ends between the first file and the second. What is left is for the next owner, rolling back too."""
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for path in files:
+        path.write_text("two\n")
+    wanted = [Restore(path=path, now=b"two\n", then=b"one\n") for path in files]
+    answers = iter([True, False])
+    with pytest.raises(OwnerLost):
+        put_back(wanted, lambda: next(answers))
+    assert [path.read_text() for path in files] == ["one\n", "two\n"]
+    put_back(wanted, lambda: True)
+    assert [path.read_text() for path in files] == ["one\n", "one\n"]
 
 
 async def test_a_crash_right_before_a_change_leaves_nothing_to_undo(tmp_path: Path) -> None:

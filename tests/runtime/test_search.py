@@ -139,13 +139,13 @@ async def test_only_the_workspace_that_is_named_is_searched_and_none_is_opened(t
         other, _ = await running.app.join(str(tmp_path / "other"), None)
         await other.create_session(CreateSession(title="keel elsewhere"))
         await say(running, "keel here", "r1")
-        open_now = set(running.app._open)
+        open_now = {workspace.id for workspace in running.app.opened.all}
         assert len(await found(running, "keel")) == 4
         assert await found(running, "keel", workspace_id=other.id) == ["keel elsewhere"]
         assert "keel elsewhere" not in await found(running, "keel", workspace_id=running.workspace.id)
         with pytest.raises(WorkspaceNotFound):
             await found(running, "keel", workspace_id="nowhere")
-        assert set(running.app._open) == open_now
+        assert {workspace.id for workspace in running.app.opened.all} == open_now
 
 
 async def test_pages_go_on_where_the_last_one_ended(tmp_path: Path) -> None:

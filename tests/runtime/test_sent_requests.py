@@ -68,6 +68,27 @@ async def test_what_is_shown_is_what_the_server_got(tmp_path: Path) -> None:
         assert [part.name for part in second.parts] == ["system", "tools", "user", "assistant", "tool", "settings"]
 
 
+LANGUAGE_TOOLS = {"definition", "diagnostics", "references", "rename", "symbols"}
+
+
+async def test_a_request_has_tools_of_language_servers_only_if_one_has_files_here(tmp_path: Path) -> None:
+    """In the body that the provider got."""
+    async with ScriptedEndpoint() as endpoint:
+        configure(
+            providers={"lab": provider(endpoint.base_url, models=[{"id": "m", "context_window": BIG}])},
+            models={"large": "lab/m"},
+            lsp={"mine": {"command": "true", "file_types": ["abc"]}},
+        )
+        async with launch(tmp_path, None) as running:
+            for run_id, name in (("r1", "a.txt"), ("r2", "a.abc")):
+                (tmp_path / "project" / name).write_text("x")
+                await running.submit("Say hello.", run_id)
+                await running.completed(run_id)
+    offered = [{tool["function"]["name"] for tool in exchange.body["tools"]} for exchange in endpoint.requests]
+    assert [LANGUAGE_TOOLS & names for names in offered] == [set(), LANGUAGE_TOOLS]
+    assert offered[1] - offered[0] == LANGUAGE_TOOLS
+
+
 async def test_the_store_gives_back_every_byte(tmp_path: Path) -> None:
     model = ScriptedModel([[CallTool("look")], [Say("seen ☃")], [Say("ok")]], context_window=BIG)
     async with launch(tmp_path, model, tools=[ScriptedTool("look")]) as running:
@@ -155,6 +176,6 @@ async def test_old_requests_are_forgotten(tmp_path: Path, monkeypatch: pytest.Mo
         assert len(await requests(running, "r1")) == 1
         days = running.app.settings.server.keep_events_days
         later = time.time() + (days + 3) * 86_400
-        monkeypatch.setattr("longboat.runtime.app.time.time", lambda: later)
+        monkeypatch.setattr("longboat.runtime.pruning.time.time", lambda: later)
         await running.app.prune_once()
         assert not await requests(running, "r1")

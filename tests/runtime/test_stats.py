@@ -12,9 +12,9 @@ from longboat.models.protocol import ModelRequest
 from longboat.store.datadir import STORE_NAME
 from longboat.testing import CallTool, Fail, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
 from longboat.testing.scripted import last_prompt
-from longboat.wire.figures import Latency, ModelFigures, OutcomeCount, RunFigures, SessionUsage, Stats
 from longboat.wire.models import Outcome, Role, Session, Usage
 from longboat.wire.requests import CreateSession
+from longboat.wire.statistics import Latency, ModelFigures, OutcomeCount, RunFigures, SessionUsage, Stats
 
 BIG = 100_000
 

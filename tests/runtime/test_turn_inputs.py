@@ -6,15 +6,11 @@ from pathlib import Path
 
 import pytest
 from old_files import LaterClock, changed
-from running_app import launch
 from scenario import git, open_scenario
 
 from longboat.context import stamps
 from longboat.runtime.workspace.project_files import SharedReading
-from longboat.store.records import SessionHistory
-from longboat.testing import Say, ScriptedModel
-from longboat.wire.models import Role
-from longboat.wire.requests import CreateSession
+from longboat.testing import Say
 
 
 async def test_a_prompt_sees_files_that_changed_since_the_prompt_before(
@@ -37,30 +33,6 @@ async def test_a_prompt_sees_files_that_changed_since_the_prompt_before(
         assert before == same
         assert ("Be very brief." in after, "- pdf: all forms" in after, "- critic: finds" in after) == (True,) * 3
         assert "Git: branch another" in str(scene.model.requests[-1].messages[-1].parts[0])
-
-
-async def test_a_new_session_has_no_history_to_read_and_later_ones_read_it_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = ScriptedModel([[Say("one")], [Say("two")]])
-    async with launch(tmp_path, model) as running:
-        reads = running.workspace.store.reads
-        history, read = reads.history, list[int]()
-
-        async def counted(session_id: str, *, after: int) -> SessionHistory:
-            read.append(after)
-            return await history(session_id, after=after)
-
-        monkeypatch.setattr(reads, "history", counted)
-        session = await running.workspace.create_session(CreateSession())
-        await running.submit("first", "r1", session_id=session.id)
-        await running.completed("r1")
-        assert read == []
-        await running.submit("second", "r2", session_id=session.id)
-        await running.completed("r2")
-        assert read == [0]
-        roles = [[message.role for message in request.messages] for request in model.requests]
-        assert roles == [[Role.USER], [Role.USER, Role.ASSISTANT, Role.USER]]
 
 
 async def test_who_asks_during_a_reading_shares_the_next_one() -> None:

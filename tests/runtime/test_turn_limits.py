@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from crash import RESUME, check_log, restarted
 from inboxes import follow_inbox
 from running_app import RunningApp, configure, launch, watch
 
+from longboat.core.history import calls_of
 from longboat.core.limits import NUDGE_AT
 from longboat.models.protocol import ModelRequest
 from longboat.runtime import clock
@@ -122,6 +124,33 @@ async def test_the_third_failure_of_the_same_call_comes_with_a_nudge(tmp_path: P
         assert (await running.completed("r1")).outcome is Outcome.END_TURN
         nudged = ["Do not repeat it" in result.content for result in await results(running)]
         assert nudged == [False] * (NUDGE_AT - 1) + [True]
+
+
+def waiting() -> ScriptedModel:
+    """A model that starts a silent job and waits for it again and again."""
+
+    def act(request: ModelRequest) -> Step:
+        found = re.search(r"job-\w+", str(request.messages[-1].parts))
+        if found is None:
+            return [CallTool("bash", {"command": "sleep 600", "run_in_background": True})]
+        waits = sum(part.name == "job_output" for message in request.messages for part in calls_of(message))
+        return [Say("Still silent.")] if waits == 8 else [CallTool("job_output", {"job_id": found[0], "wait_s": 0.01})]
+
+    return ScriptedModel(act)
+
+
+async def test_a_turn_may_wait_for_a_silent_job_as_long_as_its_steps_last(tmp_path: Path) -> None:
+    async with launch(tmp_path, waiting(), answers=False) as running:
+        await running.submit("build it", "r1", approve=Approve.ALL)
+        assert (await running.completed("r1")).text == "Still silent."
+        assert not any("Do not repeat it" in result.content for result in await results(running))
+
+
+async def test_a_turn_does_not_wait_for_ever(tmp_path: Path) -> None:
+    configure(limits={"approved_steps": 7})
+    async with launch(tmp_path, waiting(), answers=False) as running:
+        await running.submit("build it", "r1", approve=Approve.ALL)
+        assert "7 steps (limits.approved_steps" in (await running.completed("r1")).error
 
 
 async def test_where_someone_can_answer_they_are_asked_and_the_turn_continues(tmp_path: Path) -> None:

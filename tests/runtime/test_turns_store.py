@@ -14,6 +14,7 @@ from longboat.runtime.turn.outbox import ROOM_CHARACTERS
 from longboat.store.protocol import Unit
 from longboat.testing import CallTool, Gate, Pause, Say, ScriptedModel, ScriptedTool, Step, Use
 from longboat.wire.asks import AskState
+from longboat.wire.events import decode_event
 from longboat.wire.models import Delivery, Outcome, RunState, Usage
 from longboat.wire.requests import UpdateSession
 
@@ -230,10 +231,10 @@ async def test_an_end_whose_last_words_are_refused_withdraws_what_its_run_asked(
         assert (await running.completed("r2")).text == "next"
 
 
-async def test_a_start_is_not_synced_and_what_a_tool_is_about_to_do_is(
+async def test_a_prompt_to_an_idle_session_starts_in_its_accept_and_what_a_tool_is_about_to_do_is_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B1, B6: the accepted prompt is on disk before the 202; its start may be lost in a power cut, a tool call not."""
+    """B1, B6: one commit, synced before the 202. What a turn streams may be lost in a power cut, a tool call not."""
     units: list[Unit] = []
     gate = Gate()
     tool = ScriptedTool("look", gate=gate)
@@ -250,10 +251,40 @@ async def test_a_start_is_not_synced_and_what_a_tool_is_about_to_do_is(
         before = list(units)
         gate.open()
         await running.completed("r1")
-    accepted, started, *later = before
-    assert (accepted.durable, started.durable) == (True, False)
-    assert any(b"active" in body for body in bodies(started))
+    started, *later = before
+    assert started.durable
+    told = [decode_event(body.split(b"data: ", 1)[1], None) for body in bodies(started)]
+    assert [(event.type, getattr(event.payload, "state", None)) for event in told if event is not None] == [
+        ("run", RunState.ACCEPTED),
+        ("run", RunState.ACTIVE),
+        ("message", None),
+        ("session", None),
+    ]
+    assert any(not unit.durable for unit in later)
     assert any(unit.durable and any(b"tool_call" in body for body in bodies(unit)) for unit in later)
+
+
+async def test_the_start_of_a_queued_run_is_not_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B6: it was accepted before, and after a power cut it starts once more."""
+    units: list[Unit] = []
+    async with launch(tmp_path, ScriptedModel.echo()) as running:
+        submit = running.workspace.store.submit
+
+        def noting(unit: Unit) -> "asyncio.Future[None]":
+            units.append(unit)
+            return submit(unit)
+
+        monkeypatch.setattr(running.workspace.store, "submit", noting)
+        gate = await running.held_actor()
+        accepted = asyncio.create_task(running.submit("go", "r1"))
+        await running.posted(1)
+        other = running.hold_actor()  # something waits behind the accept: the run enters after it
+        gate.open()
+        await accepted
+        other.open()
+        await running.completed("r1")
+    assert [unit.durable for unit in units[:2]] == [True, False]
+    assert [b'"state":"active"' in b"".join(bodies(unit)) for unit in units[:2]] == [False, True]
 
 
 def bodies(unit: Unit) -> list[bytes]:

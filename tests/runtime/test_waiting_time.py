@@ -19,9 +19,9 @@ from longboat.store.sqlite.queries import load_queries
 from longboat.store.sqlite.store import SqliteStore
 from longboat.testing import Say, ScriptedModel
 from longboat.wire.asks import PermissionAnswer
-from longboat.wire.figures import CallOutcome, CallSpan, Latency
 from longboat.wire.models import Outcome, ToolResultPart
 from longboat.wire.requests import AnswerPermission, AnswerQuestion
+from longboat.wire.statistics import CallOutcome, CallSpan, Latency
 
 ONCE = PermissionAnswer.ONCE
 

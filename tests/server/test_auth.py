@@ -202,6 +202,15 @@ def test_the_cookie_does_not_carry_the_token_and_opens_only_the_server_that_set_
         check(("Host", "localhost"), ("Cookie", pair), local=("127.0.0.1", 5000))
 
 
+def test_g2_the_cookie_of_a_node_opens_the_other_nodes_of_its_cluster():
+    ours, others = (Policy(token=TOKEN, listen_host="127.0.0.1", cluster=name) for name in ("ours", "theirs"))
+    pair = ours.cookie(local_port=8911).partition(";")[0]
+    check(("Host", "localhost"), ("Cookie", pair), policy=ours, local=("127.0.0.1", 8912))
+    for policy in (others, POLICY):
+        with pytest.raises(Unauthorized):
+            check(("Host", "localhost"), ("Cookie", pair), policy=policy, local=("127.0.0.1", 8911))
+
+
 @pytest.mark.parametrize(
     ("headers", "secure"),
     [
@@ -238,7 +247,7 @@ def test_an_empty_token_opens_nothing():
             check(("Host", "localhost"), header, policy=policy)
 
 
-@pytest.mark.parametrize("path", ["/v1/health", "/login"])
+@pytest.mark.parametrize("path", ["/v1/health", "/v1/ready", "/login"])
 def test_health_and_login_need_no_token_but_still_a_host_and_origin_of_ours(path):
     check(("Host", "localhost"), path=path)
     with pytest.raises(ForeignHost):
@@ -247,7 +256,9 @@ def test_health_and_login_need_no_token_but_still_a_host_and_origin_of_ours(path
         check(("Host", "localhost"), ("Origin", "http://evil"), path=path)
 
 
-@pytest.mark.parametrize("path", ["/v1/health/", "//v1/health", "/v1/healthz", "/v1/docs", "/", "/v1/../v1/health"])
+@pytest.mark.parametrize(
+    "path", ["/v1/health/", "/v1/ready/", "//v1/health", "/v1/healthz", "/v1/docs", "/", "/v1/../v1/health"]
+)
 def test_no_other_spelling_of_a_path_escapes_the_token(path):
     with pytest.raises(Unauthorized):
         check(("Host", "localhost"), path=path)

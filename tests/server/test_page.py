@@ -46,7 +46,7 @@ def policy_of(answer: Any) -> dict[str, str]:
 # Who may see it
 
 
-@pytest.mark.parametrize("path", ["/", "/stats"])
+@pytest.mark.parametrize("path", ["/", "/stats", "/nodes"])
 async def test_a_browser_without_the_token_is_asked_for_it(served, path):
     async with checked_client(served) as stranger:
         answer = await stranger.get(path)
@@ -120,7 +120,7 @@ async def test_every_file_carries_the_headers_that_keep_it_apart(served):
         "cross-origin-opener-policy": "same-origin",
         "cross-origin-resource-policy": "same-origin",
     }
-    for path in ("/", "/stats", "/assets/js/app.js", "/assets/css/base.css", "/assets/icon.svg"):
+    for path in ("/", "/stats", "/nodes", "/assets/js/app.js", "/assets/css/base.css", "/assets/icon.svg"):
         answer = await served.tcp.get(path)
         assert answer.status_code == 200
         assert policy_of(answer) == POLICY
@@ -191,7 +191,7 @@ class _Markup(HTMLParser):
             self.loaded.append(given.get("src") or given.get("href") or "")
 
 
-@pytest.mark.parametrize("name", ["index.html", "stats.html"])
+@pytest.mark.parametrize("name", ["index.html", "stats.html", "nodes.html"])
 def test_a_page_has_nothing_inline_and_loads_only_files_that_are_there(name):
     markup = _Markup((WEB / name).read_text())
     assert markup.inline == []
@@ -202,7 +202,7 @@ def test_a_page_has_nothing_inline_and_loads_only_files_that_are_there(name):
 def test_every_module_that_is_imported_is_there_and_is_fetched_early():
     modules = {path.name: path.read_text() for path in (WEB / "js").glob("*.js")}
     imported = {name for text in modules.values() for name in re.findall(r"^.*\bfrom '\./([\w.]+)';$", text, re.M)}
-    assert imported | {"app.js", "boot.js", "stats.js", "pushworker.js"} == modules.keys()
+    assert imported | {"app.js", "boot.js", "stats.js", "nodes.js", "pushworker.js"} == modules.keys()
     early = set(re.findall(r'modulepreload" href="/assets/js/([\w.]+)"', (WEB / "index.html").read_text()))
     assert early == imported
 

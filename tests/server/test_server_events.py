@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from server_harness import refusal, serve_in
 
+from longboat.errors import StoreUnavailable
 from longboat.server.routes.workspaces import EventStream
 from longboat.wire.sse import Decoder, Frame
 
@@ -163,6 +164,15 @@ async def test_each_chunk_is_one_send(opened):
         "more_body": True,
     }
     source.chunks.put_nowait(None)
+    assert await connection.sent.get() == {"type": "http.response.body", "body": b"", "more_body": False}
+    await task
+
+
+async def test_g10_a_stream_that_cannot_be_read_any_further_ends_in_order(opened):
+    """Found by chaos: it broke off, with a traceback in the log. Clients and other nodes continue at their cursor."""
+    source, connection, task = opened
+    source.failure = StoreUnavailable("away")
+    source.chunks.put_nowait(b"never sent")
     assert await connection.sent.get() == {"type": "http.response.body", "body": b"", "more_body": False}
     await task
 

@@ -206,3 +206,25 @@ async def test_a_stream_with_a_request_behind_it_ends_with_its_connection(served
         assert clients()["streams_open"] == 1
     while clients()["streams_open"]:  # the server learns of the close in its own time
         assert (await served.unix.get("/v1/health")).status_code == 200
+
+
+async def test_a_search_ends_when_its_client_leaves(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Page and terminal app search while someone types: most searches are wanted only for a moment."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def search_for_long(*_: object, **__: object) -> None:
+        begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(served.serving.app, "search", search_for_long)
+    async with connected(served, unix=True) as (_, writer):
+        writer.write(b"GET /v1/search?q=keel HTTP/1.1\r\n" + HOST + b"\r\n")
+        await begun.wait()
+    await ended.wait()
+    await served.unix.get("/v1/health")
+    assert [line for line in caplog.records if line.levelname in ("WARNING", "ERROR")] == []

@@ -30,7 +30,9 @@ settings = Settings(data_dir=base / "data", runtime_dir=base / "run", socket=bas
                     server=ServerSection(drain_s=float(sys.argv[2])))
 
 def ready(found):
-    heavy = sorted({"pydantic", "pydantic_ai", "httpx2", "prometheus_client", "opentelemetry"} & set(sys.modules))
+    heavy = {"pydantic", "pydantic_ai", "httpx2", "prometheus_client", "opentelemetry"}
+    heavy |= {"asyncpg", "longboat.fleet", "longboat.store.postgres"}  # (G14)
+    heavy = sorted(heavy & set(sys.modules))
     print(json.dumps({"socket": found.socket, "heavy": heavy}), flush=True)
 
 sys.exit(serve(settings, ready=ready))

@@ -1,12 +1,18 @@
 """The routes of http.md that need no model: what they answer, over the unix socket and over TCP."""
 
+import inspect
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
+from litestar.handlers import HTTPRouteHandler
 from server_harness import TOKEN, checked_client, refusal, serve_in
 
 import longboat
+from longboat.fleet.asgi_requests import is_repeatable
+from longboat.server.routes import HANDLERS
+from longboat.server.routes.request import W
 from longboat.wire.events import EVENTS
 
 _W = "/v1/workspaces/{workspace_id}"
@@ -19,6 +25,7 @@ ROUTES = {
     "GET /v1/metrics",
     "GET /v1/nodes",
     "GET /v1/openapi.json",
+    "GET /v1/ready",
     "GET /v1/version",
     "POST /v1/control",
     "POST /v1/web",
@@ -32,6 +39,7 @@ ROUTES = {
     "POST /v1/workspaces",
     f"GET {_W}",
     f"DELETE {_W}",
+    f"POST {_W}/move",
     f"GET {_W}/events",
     f"GET {_W}/sessions",
     f"POST {_W}/sessions",
@@ -99,6 +107,13 @@ async def workspace(served, tmp_path):
 async def test_health_and_version(served):
     assert (await served.unix.get("/v1/health")).json() == {"status": "ok", "detail": ""}
     assert (await served.tcp.get("/v1/version")).json() == {"version": longboat.__version__, "protocol": 1}
+
+
+async def test_a_server_is_ready_until_it_leaves(served):
+    assert (await served.unix.get("/v1/ready")).json() == {"status": "ok", "detail": ""}
+    served.serving.app.leaving = True
+    assert refusal(await served.unix.get("/v1/ready")) == (503, "server_leaving")
+    assert (await served.unix.get("/v1/health")).json()["status"] == "leaving"
 
 
 async def test_joining_a_directory_twice_gives_one_workspace(served, tmp_path):
@@ -226,17 +241,47 @@ async def test_the_page_for_people_is_whole_and_loads_nothing(served):
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
 
 
-PAGES = {"/", "/stats", "/login"}
+NEEDS_THE_OWNER = {
+    *("/agent", "/models", "/jobs", "/jobs/{job_id}", "/mcp", "/lsp", "/skills"),
+    *("/files", "/file", "/search", "/changes", "/diff", "/welcome", "/sessions/{session_id}/export"),
+}
+"""What only the owner of a workspace can tell: its tools, its directory, its undo history."""
+
+
+def handlers_of_a_workspace(method: str) -> Iterator[tuple[str, str]]:
+    """The path of each handler below a workspace, and its source."""
+    for handler in HANDLERS:
+        if isinstance(handler, HTTPRouteHandler) and method in handler.http_methods:
+            for path in handler.paths:
+                if path == W or path.startswith(f"{W}/"):
+                    yield path.removeprefix(W).replace(":str", ""), inspect.getsource(handler.fn)
+
+
+def test_each_get_of_a_workspace_needs_no_owner_or_is_listed_here() -> None:
+    """A node that cannot reach the owner answers the others from the store (G5)."""
+    found = dict(handlers_of_a_workspace("GET"))
+    assert len(found) > 25
+    assert {path for path, source in found.items() if "workspace_of(" in source} == NEEDS_THE_OWNER
+
+
+def test_a_post_that_takes_a_key_may_be_repeated_by_nodes() -> None:
+    """Two others need no key: a run is canceled once, and a workspace is moved once."""
+    found = dict(handlers_of_a_workspace("POST"))
+    keyed = {path for path in found if is_repeatable({"method": "POST", "path": f"/v1/workspaces/w{path}"})}
+    assert keyed == {path for path, source in found.items() if "key_of(" in source} | {"/runs/{run_id}/cancel", "/move"}
+
+
+PAGES = {"/", "/stats", "/nodes", "/login"}
 """For people: without the token they are a form that asks for it."""
 
 
-async def test_every_route_over_tcp_needs_the_token_but_health_and_login(served):
+async def test_every_route_over_tcp_needs_the_token_but_health_ready_and_login(served):
     document = (await served.unix.get("/v1/openapi.json")).json()
     async with checked_client(served) as stranger:
         for path, methods in document["paths"].items():
             for method in methods:
                 answer = await stranger.request(method.upper(), path.replace("{", "").replace("}", ""))
-                if path == "/v1/health":
+                if path in ("/v1/health", "/v1/ready"):
                     assert answer.status_code == 200
                 elif answer.headers["content-type"].startswith("text/html"):
                     assert (answer.status_code, path in PAGES) == (401, True), path

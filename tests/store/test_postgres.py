@@ -7,25 +7,43 @@ import asyncio
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import psutil
 import pytest
-from bench import Bench, WriterGate, accepted, entry, new_session, open_bench, record, said, unit
+from bench import (
+    Bench,
+    WriterGate,
+    accepted,
+    begins_transaction,
+    entry,
+    new_session,
+    open_bench,
+    record,
+    said,
+    unit,
+)
 from postgres import PostgresServer, database_of, new_database, shared_server
 
 from longboat.errors import DataDirError, StoreLost, StoreUnavailable
+from longboat.store.address import describe_dsn
 from longboat.store.changes import insert_run
-from longboat.store.postgres import connection, store
-from longboat.store.postgres.connection import Statement, compile_query, load_statements
+from longboat.store.postgres import connections, locking, schema, store
+from longboat.store.postgres.calls import MAX_CALLS
+from longboat.store.postgres.nodes import Nodes
+from longboat.store.postgres.schema import migrations
 from longboat.store.postgres.search import mark_matches, match_expression, word_vector
-from longboat.store.postgres.store import PostgresStore, describe_dsn, open_postgres
-from longboat.store.protocol import Write, WriteMissed
+from longboat.store.postgres.statements import Statement, compile_query, load_statements
+from longboat.store.postgres.store import READERS, RESERVED, PostgresStore, open_postgres
+from longboat.store.protocol import UniqueViolated, Unit, Write, WriteMissed
+from longboat.store.queries import Reader
 from longboat.store.search_text import parse_search
 from longboat.store.sqlite.queries import load_queries
 from longboat.wire.models import RunState
+from longboat.wire.search import SearchPage
 
 
 @pytest.fixture
@@ -47,7 +65,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 
 def test_both_dialects_have_the_same_queries() -> None:
-    assert set(load_statements()) - set(load_queries()) == {"seqs_reserve"}
+    assert set(load_statements()) - set(load_queries()) == {"commit_count", "event_append_one", "seqs_reserve"}
     assert set(load_queries()) - set(load_statements()) == {"last_seq"}
 
 
@@ -95,8 +113,29 @@ async def test_only_deltas_do_not_wait_for_the_disk(bench: Bench) -> None:
     gate.open()
     for durable in (False, True):
         await bench.store.submit(unit(entries=[entry("x")], durable=durable))
-    begun = [statement for statement in gate.statements if statement.startswith("BEGIN")]
-    assert ["synchronous_commit = off" in statement for statement in begun] == [True, False]
+    begun = [statement for statement in gate.statements if begins_transaction(statement)]
+    assert ["'synchronous_commit', 'off'" in statement for statement in begun] == [True, False]
+    assert not any(statement.startswith("BEGIN") for statement in begun), "one message is enough"
+
+
+async def test_writes_of_a_unit_are_made_in_their_order(bench: Bench) -> None:
+    """Also those that are sent in one statement."""
+    renames = [
+        Write("session_title", {"session_id": "s", "title": title, "folded_title": "", "updated_at": ""}, rows=1)
+        for title in map(str, range(50))
+    ]
+    await bench.store.submit(unit(new_session("t"), *renames, Write("session_delete", {"session_id": "t"}, rows=1)))
+    assert await bench.titles() == ["49"]
+
+
+async def test_a_unit_with_very_many_writes_is_all_or_nothing(bench: Bench) -> None:
+    many = [new_session(f"t{number}") for number in range(MAX_CALLS + 1)]
+    with pytest.raises(UniqueViolated, match="sessions"):
+        await bench.store.submit(unit(*many, many[0], entries=[entry("x")]))
+    assert await bench.titles() == ["s"]
+    await bench.store.submit(unit(*many, entries=[entry("x")]))
+    assert bench.numbers == [1]
+    assert (await bench.rows("check_counts"))[0]["sessions"] == MAX_CALLS + 2
 
 
 async def test_a_broken_constraint_is_a_defect_and_not_the_databases_fault(bench: Bench) -> None:
@@ -128,6 +167,13 @@ async def test_reads_do_not_wait_for_replays(bench: Bench) -> None:
     assert await bench.titles() == ["s"]
     on.set()
     assert await asyncio.gather(*replays) == ["s"] * 20
+
+
+async def test_a_thread_gets_as_many_seqs_as_it_needs(bench: Bench) -> None:
+    """An import reads its document on one."""
+    taken = await asyncio.to_thread(lambda: [bench.store.next_seq() for _ in range(3 * store.SEQS)])
+    taken.append(bench.store.next_seq())
+    assert taken == sorted(set(taken))
 
 
 async def test_seqs_do_not_run_out(bench: Bench) -> None:
@@ -177,33 +223,13 @@ async def test_a_listener_that_fails_does_not_end_the_writer(bench: Bench, caplo
 
 @pytest.mark.parametrize("was_done", [True, False])
 async def test_a_commit_whose_answer_is_lost_is_looked_up(bench: Bench, was_done: bool) -> None:
-    """L15: the submitter learns what happened, never a guess."""
+    """L15: what was done is not done again, and what was not is."""
     opened = postgres_store(bench)
-    real = opened._connection
-
-    class Losing:
-        """Loses the answer to the next COMMIT, or the COMMIT itself."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
-
-        async def execute(self, sql: str, *args: Any) -> Any:
-            if sql == "COMMIT":
-                if was_done:
-                    await real.execute(sql)
-                raise ConnectionResetError("the line is cut")
-            return await real.execute(sql, *args)
-
-    opened._connection = Losing()
-    doing = bench.store.submit(said("in doubt"))
-    if was_done:
-        await doing
-    else:
-        with pytest.raises(StoreUnavailable, match="the line is cut"):
-            await doing
+    opened._connection = Losing(opened._connection, does=was_done)
+    await bench.store.submit(said("in doubt"))
     await bench.store.submit(said("after"))
-    assert await bench.titles() == ["s", *(["in doubt"] if was_done else []), "after"]
-    assert bench.numbers == [1, 2][: 1 + was_done]
+    assert await bench.titles() == ["s", "in doubt", "after"]
+    assert bench.numbers == [1, 2]
 
 
 @pytest.mark.parametrize("error", [asyncpg.TooManyConnectionsError("full"), asyncpg.InvalidPasswordError("no")])
@@ -212,26 +238,16 @@ async def test_a_commit_in_doubt_is_asked_about_whatever_the_database_says_first
 ) -> None:
     """L15: answered only when it is known."""
     opened = postgres_store(bench)
-    real, connect = opened._connection, store.connect
+    connect = store.connect
     refusals = [error, error]
 
-    class Losing:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
-
-        async def execute(self, sql: str, *args: Any) -> Any:
-            done = await real.execute(sql, *args)
-            if sql == "COMMIT":
-                raise ConnectionResetError("the line is cut")
-            return done
-
-    async def refuse_first(dsn: str) -> Any:
+    async def refuse_first(dsn: str, *, pooled: bool) -> Any:
         if refusals:
             raise refusals.pop()
-        return await connect(dsn)
+        return await connect(dsn, pooled=pooled)
 
     monkeypatch.setattr(store, "connect", refuse_first)
-    opened._connection = Losing()
+    opened._connection = Losing(opened._connection, does=True)
     await bench.store.submit(said("in doubt"))
     await bench.store.submit(said("after"))
     assert await bench.titles() == ["s", "in doubt", "after"]
@@ -242,7 +258,7 @@ async def test_seqs_come_back_when_the_database_does(bench: Bench, monkeypatch: 
     opened = postgres_store(bench)
 
     async def fail() -> None:
-        raise OSError("away")
+        raise StoreUnavailable("away")
 
     monkeypatch.setattr(opened, "_take_seqs", fail)
     while opened._seqs:
@@ -250,7 +266,7 @@ async def test_seqs_come_back_when_the_database_does(bench: Bench, monkeypatch: 
         await asyncio.sleep(0)
     monkeypatch.undo()
     await asyncio.sleep(0)
-    with pytest.raises(StoreUnavailable, match="no number is left"):
+    with pytest.raises(StoreUnavailable, match="did not respond in time"):
         opened.next_seq()
     assert opened._taking_seqs is not None
     await opened._taking_seqs
@@ -308,7 +324,7 @@ async def test_a_database_that_lost_its_last_writes_is_refused(own_server: Postg
 
 
 async def test_one_server_at_a_time(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LOCK_S", 0)
+    monkeypatch.setattr(locking, "LOCK_S", 0)
     with pytest.raises(DataDirError, match="Another Longboat server uses") as refused:
         async with open_postgres(database_of(tmp_path)):
             pass
@@ -318,10 +334,10 @@ async def test_one_server_at_a_time(bench: Bench, tmp_path: Path, monkeypatch: p
 async def test_a_server_that_is_replaced_gives_up(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "LOCK_S", 0)
+    monkeypatch.setattr(locking, "LOCK_S", 0)
     other = await asyncpg.connect(database_of(tmp_path))
     try:
-        waiting = asyncio.ensure_future(other.execute("SELECT pg_advisory_lock($1)", store.SERVER_LOCK))
+        waiting = asyncio.ensure_future(other.execute("SELECT pg_advisory_lock($1)", locking.SERVER_LOCK))
         await end_connections(bench)
         await waiting
         for name in ("first", "second"):
@@ -347,6 +363,32 @@ async def test_a_database_that_cannot_be_reached_is_named_without_its_password(d
     assert refused.value.code == code
 
 
+class Waits(Exception):
+    """What a server would wait for."""
+
+
+@pytest.mark.parametrize(
+    ("dsn", "expected"),
+    [
+        ("postgresql://nobody@127.0.0.1:1/none", Waits),
+        ("postgresql://nobody@/none?host=/tmp/nowhere", Waits),
+        ("postgresql://nobody@127.0.0.1:1,127.0.0.1:2/none", Waits),
+        ("postgresql://nobody@127.0.0.1:1/none?sslmode=verify-full&sslrootcert=/nowhere.pem", DataDirError),
+        ("postgresql://postgres@/missing?host={sockets}", DataDirError),
+        ("postgresql://postgres@/p?host={sockets}&sslmode=never", DataDirError),
+    ],
+)
+async def test_g10_a_server_waits_for_a_database_that_is_away_and_not_for_a_wrong_address(
+    dsn: str, expected: type[Exception]
+) -> None:
+    def wait(problem: str) -> None:
+        raise Waits(problem)
+
+    with pytest.raises(expected, match="Cannot open the store"):
+        async with open_postgres(dsn.replace("{sockets}", str(shared_server().sockets)), on_wait=wait):
+            pass
+
+
 def test_a_password_is_not_shown() -> None:
     assert describe_dsn("postgresql://ann:s3cret@db:5432/boat?sslmode=require") == "postgresql://ann@db:5432/boat"
 
@@ -360,12 +402,31 @@ async def test_what_cannot_hold_a_store_is_refused_with_what_to_do(monkeypatch: 
         finally:
             await admin.execute("DROP ROLE guest")
             await admin.close()
-        monkeypatch.setattr(connection, "OLDEST", 99)
+        monkeypatch.setattr(schema, "OLDEST", 99)
         assert await refusal(dsn) == "store_too_old"
         monkeypatch.undo()
         async with open_postgres(dsn) as opened:
-            await opened._connection.execute("INSERT INTO longboat_schema VALUES (9999)")
+            await opened._connection.execute("INSERT INTO longboat_schema VALUES (9999, 9999)")
         assert await refusal(dsn) == "store_newer"
+
+
+async def test_no_statement_goes_on_without_end_but_a_migration(monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = "CREATE TABLE seen AS SELECT current_setting('statement_timeout') AS during_migration"
+    made = [*schema.migrations(), schema.Migration(number=9999, floor=1, sql=sql)]
+    monkeypatch.setattr(schema, "migrations", lambda: made)
+    async with new_database() as dsn, open_postgres(dsn) as opened:
+        async with opened.borrow() as reader:
+            assert await reader.fetchval("SHOW statement_timeout") == "20s"
+            assert await reader.fetchval("SELECT during_migration FROM seen") == "0"
+        assert await opened._connection.fetchval("SHOW statement_timeout") == "20s"
+
+
+async def test_a_database_in_another_encoding_is_refused_with_what_to_do() -> None:
+    async with new_database(options="ENCODING 'LATIN1'") as dsn:
+        with pytest.raises(DataDirError, match="createdb --encoding UTF8") as refused:
+            async with open_postgres(dsn):
+                pass
+    assert refused.value.code == "store_encoding"
 
 
 async def refusal(dsn: str) -> str:
@@ -398,6 +459,27 @@ async def test_a_text_that_is_too_much_for_the_index_costs_no_other(bench: Bench
     assert page.complete
 
 
+async def test_a_word_is_found_behind_many_newer_texts_and_page_by_page(bench: Bench) -> None:
+    """Common words are looked for among the newest texts first."""
+    names = ["a needle in hay", *(f"hay {number}" for number in range(600))]
+    await bench.store.submit(unit(*map(new_session, names)))
+
+    async def found(typed: str, before: str | None = None) -> SearchPage:
+        start = None if before is None else int(before)
+        while not (page := await bench.store.reads.search(typed, workspace_id="w", before=start, limit=50)).complete:
+            pass  # the index has not taken everything yet
+        return page
+
+    assert [hit.session_title for hit in (await found("needle")).items] == [names[0]]
+    assert (await found("no such word")).items == ()
+    page = await found("hay")
+    titles = [hit.session_title for hit in page.items]
+    while page.next is not None:
+        page = await found("hay", page.next)
+        titles += [hit.session_title for hit in page.items]
+    assert titles == names[::-1]
+
+
 def test_a_snippet_is_around_the_first_match() -> None:
     text = " ".join(f"w{number}" for number in range(100))
     marked = mark_matches(text, parse_search('"w50 w51" w52'))
@@ -419,6 +501,24 @@ def connection_of(bench: Bench) -> Any:
     return postgres_store(bench)._connection
 
 
+class Losing:
+    """A connection that loses the answer to the next transaction, or the transaction itself."""
+
+    def __init__(self, real: Any, *, does: bool) -> None:
+        self._real = real
+        self._does = does
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def execute(self, sql: str, *args: Any) -> Any:
+        if not begins_transaction(sql):
+            return await self._real.execute(sql, *args)
+        if self._does:
+            await self._real.execute(sql, *args)
+        raise ConnectionResetError("the line is cut")
+
+
 async def end_connections(bench: Bench) -> None:
     """As an administrator would."""
     admin = await asyncpg.connect(postgres_store(bench)._dsn)
@@ -434,3 +534,97 @@ async def end_connections(bench: Bench) -> None:
 async def make_workspace(opened: PostgresStore) -> None:
     place = {"workspace_id": "w", "home": "", "path": "/w", "created_at": ""}
     await opened.submit(unit(Write("workspace_insert", place)))
+
+
+def test_migrations_are_numbered_without_a_gap_and_say_which_servers_they_leave_working() -> None:
+    known = migrations()
+    assert [migration.number for migration in known] == list(range(1, len(known) + 1))
+    assert all(1 <= migration.floor <= migration.number for migration in known)
+    assert sorted(migration.floor for migration in known) == [migration.floor for migration in known]
+
+
+async def test_g3_reads_leave_connections_for_the_renewal_of_leases() -> None:
+    over, reading = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def read_for_long(reader: Reader) -> None:
+        reading.release()
+        await over.wait()
+
+    async with new_database() as dsn, open_postgres(dsn) as store:
+        reads = [asyncio.ensure_future(store.read(read_for_long)) for _ in range(READERS + 1)]
+        for _ in range(READERS - RESERVED):
+            await reading.acquire()
+        async with store.borrow() as connection:
+            assert await connection.fetchval("SELECT 1") == 1
+        over.set()
+        await asyncio.gather(*reads)
+
+
+async def test_g3_searches_leave_connections_for_the_renewal_of_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connections.SERVER_SETTINGS, "lock_timeout", "0")
+    async with new_database() as dsn, open_postgres(dsn, node="a") as store:
+        place = {"workspace_id": "w", "home": "", "path": "/w", "created_at": ""}
+        await store.submit(Unit(workspace_id="", writes=[Write("workspace_insert", place), new_session("keel")]))
+        while not (await search(store)).complete:
+            pass
+        nodes, begun = Nodes(store.borrow, "a", instance=store.instance, lease_s=60), noted_searches(store, monkeypatch)
+        await nodes.register(disk="a", url="", version="", secret="", token="", started_at="")
+        async with documents_locked(dsn):
+            searches = [asyncio.ensure_future(search(store)) for _ in range(READERS + 1)]
+            for _ in searches:
+                await begun.acquire()
+            checking = asyncio.ensure_future(store.check(limit_s=60))
+            renewed = await nodes.confirm({})
+            assert renewed.kept == frozenset()
+            assert not any(each.done() for each in searches), "they were under way all the time"
+        pages = await asyncio.gather(*searches)
+        await checking
+    assert {len(page.items) for page in pages} == {1}
+
+
+async def test_a_search_that_nobody_waits_for_gives_its_connection_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(connections.SERVER_SETTINGS, "lock_timeout", "0")
+    async with new_database() as dsn, open_postgres(dsn) as store:
+        begun = noted_searches(store, monkeypatch)
+        async with documents_locked(dsn) as other:
+            for _ in range(READERS + 1):
+                left = asyncio.ensure_future(search(store))
+                await begun.acquire()
+                await wait_until(other, "SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted)")
+                left.cancel()
+                await asyncio.wait([left])
+            assert await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") == 0
+
+
+async def search(opened: PostgresStore) -> SearchPage:
+    return await opened.reads.search("keel", workspace_id=None, before=None, limit=5)
+
+
+def noted_searches(opened: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> asyncio.Semaphore:
+    """Released by each search that is about to ask the index."""
+    begun, catch_up = asyncio.Semaphore(0), opened._search._catch_up
+
+    async def noted() -> bool:
+        complete = await catch_up()
+        begun.release()
+        return complete
+
+    monkeypatch.setattr(opened._search, "_catch_up", noted)
+    return begun
+
+
+@asynccontextmanager
+async def documents_locked(dsn: str) -> AsyncIterator[Any]:
+    """Nobody can ask the search index; gives the connection that holds it."""
+    other = await asyncpg.connect(dsn)
+    try:
+        await other.execute("BEGIN; LOCK TABLE documents IN ACCESS EXCLUSIVE MODE")
+        yield other
+    finally:
+        await other.close()
+
+
+async def wait_until(connection: Any, query: str) -> None:
+    """Until the database says so."""
+    while not await connection.fetchval(query):
+        pass

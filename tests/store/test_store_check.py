@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from running_app import launch, settings_in
 
-from longboat.cli.doctor import Verdict, examine
+from longboat.cli.doctor import Severity, examine
 from longboat.errors import DataDirError
 from longboat.runtime.app import open_app
 from longboat.store.datadir import STORE_NAME
@@ -215,17 +215,17 @@ async def test_a_server_that_leaves_does_not_wait_for_its_check(
 def test_doctor_tells_of_the_database(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGBOAT_DATA_DIR", str(file.parent))
 
-    def finding(*, deep: bool) -> tuple[Verdict, str]:
-        return next((f.verdict, f.detail) for f in examine(file.parent, deep=deep) if f.subject == "database")
+    def finding(*, deep: bool) -> tuple[Severity, str]:
+        return next((f.severity, f.detail) for f in examine(file.parent, deep=deep) if f.subject == "database")
 
-    assert finding(deep=False)[0] is finding(deep=True)[0] is Verdict.OK
+    assert finding(deep=False)[0] is finding(deep=True)[0] is Severity.OK
     damage(file, "UPDATE messages SET parts = x'5b' WHERE seq = 1")
-    verdict, detail = finding(deep=False)
-    assert verdict is Verdict.OK, "only reading every row finds it"
+    severity, detail = finding(deep=False)
+    assert severity is Severity.OK, "only reading every row finds it"
     assert detail.startswith(f"{file}, ")
     assert detail.endswith(": the file is intact; use --deep to check its rows too"), "no more than is known"
-    verdict, detail = finding(deep=True)
-    assert verdict is Verdict.WRONG
+    severity, detail = finding(deep=True)
+    assert severity is Severity.WRONG
     assert "message 1" in detail
     assert f"longboat store check {file}" in detail
 

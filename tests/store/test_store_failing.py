@@ -152,7 +152,7 @@ async def test_pruning_goes_on_after_the_store_has_failed(tmp_path: Path, monkey
     monkeypatch.setattr("longboat.runtime.app.PRUNE_EVERY_S", 0.01)
 
     def pruned(unit: Unit) -> bool:
-        return any(write.query == "events_prune" for write in unit.writes)
+        return any(write.query == "inbox_prune" for write in unit.writes)
 
     async with launch(tmp_path, ScriptedModel.echo()) as running:
         store = running.workspace.store

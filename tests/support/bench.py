@@ -71,16 +71,24 @@ class WriterGate:
     async def _note(self, statement: str, *args: Any) -> str:
         """The same for a writer on the loop."""
         self.statements.append(statement)
-        if statement.startswith("BEGIN"):
+        if begins_transaction(statement):
             self._reached.set()
             await asyncio.to_thread(self._open.wait)
-        return str(await self._execute(statement, *args))
+        done = str(await self._execute(statement, *args))
+        if begins_transaction(statement) and not statement.startswith("BEGIN"):
+            self.statements.append("COMMIT")
+        return done
 
     def _trace(self, statement: str) -> None:
         self.statements.append(statement)
         if statement == "BEGIN IMMEDIATE":
             self._loop.call_soon_threadsafe(self._reached.set)
             self._open.wait()
+
+
+def begins_transaction(statement: str) -> bool:
+    """Of a store in PostgreSQL: also a statement that is a whole transaction."""
+    return statement.startswith("BEGIN") or (statement.startswith("SELECT") and "pg_temp.commit_count(" in statement)
 
 
 class _Watched:

@@ -21,6 +21,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from open_programs import open_programs
+
 from longboat.backoff import Backoff
 from longboat.testing.tool_context import CallableTool, OpenToolContext
 from longboat.tools.lsp.client.server import Timeouts
@@ -182,15 +184,16 @@ async def open_lsp_harness(
     port = endpoint.sockets[0].getsockname()[1]
     args = ["-S", "-E", "-c", RELAY, str(port)]
     section = {"controlled": {"command": sys.executable, "args": args, "file_types": ["demo"], **more}}
-    harness.servers = LanguageServers(
-        directory, section, environ=dict(os.environ), on_change=harness.note, timeouts=timeouts
-    )
-    try:
-        yield harness
-    finally:
-        await harness.servers.aclose()
-        await harness.close()
-        endpoint.close()
+    async with open_programs(directory) as programs:
+        harness.servers = LanguageServers(
+            directory, section, environ=dict(os.environ), programs=programs, on_change=harness.note, timeouts=timeouts
+        )
+        try:
+            yield harness
+        finally:
+            await harness.servers.aclose()
+            await harness.close()
+            endpoint.close()
 
 
 CAPABLE = {"definitionProvider": True, "renameProvider": True, "textDocumentSync": {"change": 1, "save": True}}

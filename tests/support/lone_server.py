@@ -21,7 +21,7 @@ from longboat.tools.process import job, supervisor_client
 from longboat.tools.process.bash import BashTool
 from longboat.tools.process.jobs import Jobs
 
-PATIENCE_S = 20
+GIVE_UP_S = 20
 STRIDE = 2
 """Lines between two kills: each costs a supervisor's start."""
 PR_SET_CHILD_SUBREAPER = 36
@@ -34,7 +34,7 @@ def main(mode: str, directory: str, command: str) -> int:
     signal.signal(signal.SIGALRM, lambda *_: give_up())
     line, code = 0, REACHED
     while code == REACHED:
-        signal.alarm(PATIENCE_S)
+        signal.alarm(GIVE_UP_S)
         code = in_child(Path(directory), command, kill_at=line if mode == "killed" else None)
         line += STRIDE
         with contextlib.suppress(ChildProcessError):

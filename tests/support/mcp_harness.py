@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from open_programs import open_programs
 from other_processes import wait_until
 
 from longboat.backoff import Backoff
@@ -57,12 +58,13 @@ class McpHarness:
 
 @asynccontextmanager
 async def opened(directory: Path, section: dict[str, Any], **options: Any) -> AsyncIterator[McpHarness]:
-    harness = McpHarness(directory, section, **options)
-    try:
-        await harness.servers.wait_connected()
-        yield harness
-    finally:
-        await harness.servers.aclose()
+    async with open_programs(directory) as programs:
+        harness = McpHarness(directory, section, **{"programs": programs, **options})
+        try:
+            await harness.servers.wait_connected()
+            yield harness
+        finally:
+            await harness.servers.aclose()
 
 
 def stdio(directory: Path, **settings: Any) -> dict[str, Any]:

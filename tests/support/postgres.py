@@ -16,17 +16,19 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import psutil
 
-from longboat.store.postgres import connection
+from longboat.store.postgres import connections
 
 NOT_ROOT = "nobody"
 """Whom the server runs as where the tests are root: PostgreSQL refuses to be."""
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
+    "autovacuum": "off",  # it would visit the databases of all tests in turn, for ever
     "max_connections": "60",
     "shared_buffers": "32MB",
     "logging_collector": "off",
@@ -77,9 +79,13 @@ class Shell:
 class PostgresServer:
     """Can be stopped, killed and started again, with what it holds."""
 
-    def __init__(self, directory: Path, *, fsync: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, fsync: bool = False, primary: "PostgresServer | None" = None, **settings: Any
+    ) -> None:
+        """`primary`: the server whose standby this one is; `programs`: a directory with those of another version."""
         self.directory = directory
-        self._fsync = fsync
+        self.programs = settings.pop("programs", None) or programs()
+        self._settings = _SETTINGS | settings | ({"fsync": "on"} if fsync else {})
         self._process: subprocess.Popen[bytes] | None = None
         self._user = NOT_ROOT if os.geteuid() == 0 else None
         directory.chmod(0o777)
@@ -90,6 +96,9 @@ class PostgresServer:
         data.mkdir(mode=0o700)
         if self._user is not None:
             shutil.chown(data, self._user)
+        if primary is not None:
+            self.run("pg_basebackup", "-D", str(data), "-d", primary.dsn(), "-c", "fast", "-R", "--no-sync")
+            return
         words = ["-D", str(data), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]
         self.run("initdb", *words)
 
@@ -97,11 +106,10 @@ class PostgresServer:
         return f"postgresql://postgres@/{database}?host={self.sockets}"
 
     def start(self) -> None:
-        settings = _SETTINGS | ({"fsync": "on"} if self._fsync else {})
-        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        words = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*_GUARDED, programs() / "postgres", "-D", self.directory / "data", "-k", self.sockets, *words],
+                [*_GUARDED, self.programs / "postgres", "-D", self.directory / "data", "-k", self.sockets, *words],
                 user=self._user,
                 extra_groups=[] if self._user else None,
                 stdin=subprocess.PIPE,
@@ -110,17 +118,28 @@ class PostgresServer:
                 cwd="/",
                 start_new_session=True,
             )
-        self.run("pg_isready", "-q", "-h", str(self.sockets), attempts=200)
+        port = self._settings.get("port", "5432")
+        self.run("pg_isready", "-q", "-h", str(self.sockets), "-p", port, attempts=200)
+
+    @property
+    def pid(self) -> int:
+        return int((self.directory / "data" / "postmaster.pid").read_text().split("\n")[0])
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT: at once but in order. SIGQUIT: as in a crash."""
         if self._process is not None:
-            pid = int((self.directory / "data" / "postmaster.pid").read_text().split("\n")[0])
-            server = psutil.Process(pid)
+            server = psutil.Process(self.pid)
             server.send_signal(how)
             server.wait(30)
             self._process.communicate(timeout=30)
             self._process = None
+
+    def promote(self) -> None:
+        """A standby becomes the primary."""
+        self.run("pg_ctl", "promote", "-w", "-D", str(self.directory / "data"))
+
+    def ask(self, sql: str, database: str = "postgres") -> None:
+        self.run("psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-c", sql, self.dsn(database))
 
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)
@@ -128,21 +147,29 @@ class PostgresServer:
 
     @contextmanager
     def shell(self, dsn: str) -> Iterator[Shell]:
-        words = [programs() / "psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", dsn]
+        words = [str(programs() / "psql"), "-q", "-X", "-v", "ON_ERROR_STOP=1", dsn]
         pipe = subprocess.PIPE
         with subprocess.Popen(words, stdin=pipe, stdout=pipe, user=self._user, cwd="/", text=True) as process:
             yield Shell(process)
 
-    def run(self, program: str, *words: str, attempts: int = 1) -> None:
+    def run(self, program: str, *words: str, attempts: int = 1, said: str | None = None) -> str:
+        """What it prints. `said`: its standard input."""
         for attempt in range(attempts):
             done = subprocess.run(
-                [programs() / program, *words], user=self._user, capture_output=True, cwd="/", check=False
+                [self.programs / program, *words],
+                user=self._user,
+                input=said,
+                capture_output=True,
+                cwd="/",
+                check=False,
+                text=True,
             )
             if done.returncode == 0:
-                return
+                return done.stdout
             if attempt + 1 == attempts:
-                raise RuntimeError(f"{program}: {done.stderr.decode()} {self._log()}")
+                break
             signal.sigtimedwait([], 0.05)
+        raise RuntimeError(f"{program}: {done.stderr} {self._log()}")
 
     def _log(self) -> str:
         log = self.directory / "log"
@@ -164,9 +191,9 @@ def database_of(directory: Path) -> str:
     """The database of a data directory: the same one again after a restart."""
     if directory not in _of_directories:
         server = shared_server()
-        connection.SERVER_SETTINGS["lock_timeout"] = "20"  # ms: nobody but `locked_database` holds a lock
+        connections.SERVER_SETTINGS["lock_timeout"] = "20"  # ms: nobody but `locked_database` holds a lock
         name = f"test_{os.getpid()}_{next(_numbers)}"
-        server.run("createdb", "-h", str(server.sockets), "-U", "postgres", "-T", "template0", name)
+        server.run("createdb", "-h", str(server.sockets), "-U", "postgres", "-T", "template0", "-S", "file_copy", name)
         _of_directories[directory] = server.dsn(name)
     return _of_directories[directory]
 
@@ -202,15 +229,15 @@ def full_database(dsn: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def new_database(server: PostgresServer | None = None) -> AsyncIterator[str]:
+async def new_database(server: PostgresServer | None = None, *, options: str = "") -> AsyncIterator[str]:
     """The address of an empty one, gone afterwards."""
-    server = server or await asyncio.to_thread(shared_server)
+    on = server if server is not None else await asyncio.to_thread(shared_server)
     name = f"test_{os.getpid()}_{next(_numbers)}"
-    admin = await asyncpg.connect(server.dsn())
+    admin = await asyncpg.connect(on.dsn())
     try:
-        await admin.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        await admin.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy {options}")
         try:
-            yield server.dsn(name)
+            yield on.dsn(name)
         finally:
             await admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
     finally:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ import msgspec
 
 from longboat.config.load import user_config_file
 from longboat.config.settings import Settings
+from longboat.errors import StoreUnavailable
 from longboat.models.protocol import Model
 from longboat.runtime.app import App, open_app
 from longboat.runtime.session.actor import SessionActor
 from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.workspace import Workspace
+from longboat.store.records import SessionHistory
 from longboat.testing import Gate, ScriptedTool
 from longboat.tools.context import ToolContext
 from longboat.tools.protocol import Tool, ToolCall, ToolResult
@@ -169,6 +171,7 @@ async def launch(
     add_secrets(user_config_file(os.environ, Path.home()))
     models = None if model is None else OneModel(model)
     async with open_app(settings_in(directory, **settings), models=models, tools=tools, traces=traces) as app:
+        check_histories(app)
         workspace, _ = await app.join(str(project), None)
         if session_id is None:
             session_id = (await workspace.create_session(CreateSession())).id
@@ -180,6 +183,24 @@ async def launch(
             finally:
                 for gate in running.held:
                     gate.open()
+
+
+def check_histories(app: App) -> None:
+    """Every turn of every test: what it gets from memory is what it would read from the store."""
+    histories = app._store._publisher.histories  # type: ignore[attr-defined]
+    get = histories.get
+
+    async def checked(session_id: str, *, after: int, read: Callable[[], Awaitable[SessionHistory]]) -> SessionHistory:
+        history: SessionHistory = await get(session_id, after=after, read=read)
+        with suppress(StoreUnavailable):
+            assert _listed(history) == _listed(await read())
+        return history
+
+    histories.get = checked
+
+
+def _listed(history: SessionHistory) -> SessionHistory:
+    return replace(history, messages=[*history.messages], reverts=[*history.reverts])
 
 
 def configure(**config: Any) -> None:

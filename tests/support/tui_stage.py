@@ -21,7 +21,7 @@ from longboat.wire.models import Delivery, Run, RunState, Session, Usage
 from longboat.wire.review import ChangedFile, ChangesPage, UndoneChange
 
 PICTURES = Path(__file__).parents[1] / "tui" / "pictures"
-PATIENCE_S = 20.0
+GIVE_UP_S = 20.0
 SIZES = ((60, 20), (80, 24), (120, 40))
 WHEN = "2026-11-15T12:00:00.000000Z"
 
@@ -76,7 +76,7 @@ def picture(app: App[None]) -> str:
 async def until(pilot: Pilot[None], true: Callable[[], object]) -> None:
     """Wait until something is so; what never comes is told with the screen as it is then."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(GIVE_UP_S):
             while not true():
                 await pilot.pause()
                 await asyncio.sleep(0.005)

@@ -119,7 +119,7 @@ def _check_tools(names: Iterable[str]) -> None:
 
 async def _sent_to_anthropic(request: ModelRequest) -> dict[str, Any]:
     async with _listener() as (url, bodies):
-        endpoint = Endpoint(provider="mine", name="claude-sonnet-5-5", wire="anthropic", api_key="sk", base_url=url)
+        endpoint = Endpoint(provider="mine", name="claude-sonnet-5-5", api="anthropic", api_key="sk", base_url=url)
         model = PydanticModel(endpoint, context_window=200_000)
         with suppress(ModelError):
             async with model.stream(request) as events:

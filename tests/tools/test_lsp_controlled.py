@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from controlled_lsp import CAPABLE, QUICK, ControlledServer, LspHarness, ask, open_lsp_harness, place
+from open_programs import open_programs
 
 from longboat.backoff import Backoff
 from longboat.tools.context import ToolError
@@ -416,9 +417,10 @@ async def test_too_many_roots_share_the_workspaces_own(project: Path) -> None:
         (project / f"p{number}/root").touch()
         (project / f"p{number}/x.demo").write_text("x\n")
     failing = {"command": sys.executable, "args": ["-c", ""], "file_types": ["demo"], "root_markers": ["root"]}
-    servers = LanguageServers(project, {"gone": failing}, environ=dict(os.environ))
-    for number in range(6):
-        await servers.diagnostics_after(project / f"p{number}/x.demo", "x\n")
-    roots = [status.root.name for status in servers.statuses]
-    await servers.aclose()
+    async with open_programs(project) as programs:
+        servers = LanguageServers(project, {"gone": failing}, environ=dict(os.environ), programs=programs)
+        for number in range(6):
+            await servers.diagnostics_after(project / f"p{number}/x.demo", "x\n")
+        roots = [status.root.name for status in servers.statuses]
+        await servers.aclose()
     assert roots == ["p0", "p1", "p2", "p3", project.name]

@@ -4,12 +4,15 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
 from mcp_harness import McpHarness, old, opened, pid_in, stdio
+from open_programs import open_programs
 from other_processes import is_alive, is_stopped, wait_until
 
 from longboat.backoff import Backoff
@@ -17,6 +20,13 @@ from longboat.testing.tool_context import OpenToolContext
 from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt, McpServers, Phase
 from longboat.tools.mcp.server import RECONNECT
+from longboat.tools.process.programs import Programs
+
+
+@pytest.fixture
+async def programs(tmp_path: Path) -> AsyncIterator[Programs]:
+    async with open_programs(tmp_path) as programs:
+        yield programs
 
 
 async def test_tools_are_namespaced_and_answer(tmp_path: Path) -> None:
@@ -32,8 +42,8 @@ async def test_tools_are_namespaced_and_answer(tmp_path: Path) -> None:
     assert harness.phases("t-1") == [Phase.CONNECTING, Phase.READY, Phase.CLOSED]
 
 
-async def test_nothing_starts_before_somebody_asks(tmp_path: Path) -> None:
-    harness = McpHarness(tmp_path, {"t": stdio(tmp_path), "off": stdio(tmp_path, enabled=False)})
+async def test_nothing_starts_before_somebody_asks(tmp_path: Path, programs: Programs) -> None:
+    harness = McpHarness(tmp_path, {"t": stdio(tmp_path), "off": stdio(tmp_path, enabled=False)}, programs=programs)
     assert [state.phase for state in harness.servers.states()] == [Phase.CLOSED, Phase.CLOSED]
     assert harness.servers.tools() == []
     await harness.servers.aclose()
@@ -161,7 +171,7 @@ async def test_a_server_that_keeps_dying_is_left_alone_until_somebody_asks(tmp_p
         assert (tmp_path / "starts").read_text() == "xxxxxx"
 
 
-async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path) -> None:
+async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path, programs: Programs) -> None:
     section = {
         "silent": {"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]},
         "missing": {"command": "no-such-program"},
@@ -169,7 +179,7 @@ async def test_a_server_that_fails_or_hangs_never_blocks_a_prompt(tmp_path: Path
         "wrong": {"command": "true", "colour": "blue"},
         "good": stdio(tmp_path),
     }
-    harness = McpHarness(tmp_path, section, wait_s=0.2)
+    harness = McpHarness(tmp_path, section, programs=programs, wait_s=0.2)
     await harness.servers.wait_connected()
     await harness.until(lambda state: state.name == "good" and state.phase is Phase.READY)
     again = asyncio.ensure_future(harness.servers.wait_connected())
@@ -278,9 +288,11 @@ def test_a_server_that_will_not_end_is_killed_on_uvloop_too(tmp_path: Path) -> N
     uvloop.run(life())
 
 
-async def test_closing_while_it_connects_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_closing_while_it_connects_leaves_nothing_behind(tmp_path: Path, programs: Programs) -> None:
     program = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
-    harness = McpHarness(tmp_path, {"t": {"command": sys.executable, "args": ["-c", program]}}, wait_s=0)
+    harness = McpHarness(
+        tmp_path, {"t": {"command": sys.executable, "args": ["-c", program]}}, programs=programs, wait_s=0
+    )
     await harness.servers.wait_connected()
     await wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     await harness.servers.aclose()
@@ -306,9 +318,9 @@ async def test_a_callback_that_fails_stops_no_server(tmp_path: Path) -> None:
     def broken(_: object) -> None:
         raise ValueError("the hub is gone")
 
-    servers = McpServers(
-        {"t": stdio(tmp_path)}, directory=tmp_path, environ={}, child_environ=os.environ, on_change=broken, wait_s=60
-    )
-    await servers.wait_connected()
-    assert servers.states()[0].phase is Phase.READY
-    await servers.aclose()
+    async with open_programs(tmp_path) as programs:
+        around: dict[str, Any] = {"directory": tmp_path, "environ": {}, "child_environ": os.environ}
+        servers = McpServers({"t": stdio(tmp_path)}, **around, programs=programs, on_change=broken, wait_s=60)
+        await servers.wait_connected()
+        assert servers.states()[0].phase is Phase.READY
+        await servers.aclose()

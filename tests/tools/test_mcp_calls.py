@@ -6,7 +6,7 @@ from longboat.runtime.turn.mcp_prompts import PromptCall, command_info, fill_in_
 from longboat.tools.context import ToolError
 from longboat.tools.mcp import McpArgument, McpPrompt
 from longboat.wire.models import Delivery, Message, Role, Run, RunState, TextPart
-from longboat.wire.workshop import CommandArgument, CommandInfo
+from longboat.wire.workspace_state import CommandArgument, CommandInfo
 
 REVIEW = McpPrompt(
     server="gh",

@@ -194,7 +194,7 @@ async def test_the_deadline_passes_while_a_command_waits_for_its_go_ahead(tmp_pa
     output, write_end = os.pipe()
     with theirs:
         plan = json.dumps([["/bin/sh", "-c", "touch ran"], str(tmp_path), {}, "", 0]).encode()
-        supervisor_client._send(line, plan, write_end, theirs.fileno())
+        supervisor_client._send(line, plan, theirs.fileno(), write_end, write_end, write_end)
     os.close(write_end)
     ours.setblocking(False)
     loop = asyncio.get_running_loop()

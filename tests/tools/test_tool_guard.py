@@ -132,7 +132,7 @@ class Scene:
         environ = {"PATH": os.environ["PATH"], supervisor.MARK: "0-0/job-0"}
         plan = json.dumps([["/bin/sh", "-c", LONG], str(tmp_path), environ, "", 0]).encode()
         with theirs:
-            supervisor_client._send(self.line, plan, write_end, theirs.fileno())
+            supervisor_client._send(self.line, plan, theirs.fileno(), write_end, write_end, write_end)
         os.close(write_end)
         with ours, os.fdopen(output, "rb", buffering=0) as ended:
             return self._attend(ours, ended, word)
@@ -209,7 +209,7 @@ async def test_a_command_does_not_run_before_the_server_has_heard_of_it(tmp_path
     output, write_end = os.pipe()
     with theirs:
         plan = json.dumps([["/bin/sh", "-c", "touch ran"], str(tmp_path), {}, "", 0]).encode()
-        supervisor_client._send(line, plan, write_end, theirs.fileno())
+        supervisor_client._send(line, plan, theirs.fileno(), write_end, write_end, write_end)
     os.close(write_end)
     ours.settimeout(BOUND_S)
     assert ours.recv(100).endswith(b"\n"), "its process is there"

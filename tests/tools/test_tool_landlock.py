@@ -192,7 +192,7 @@ async def test_git_python_and_the_usual_devices_work_inside(context: OpenToolCon
 async def test_the_server_and_its_other_commands_are_not_held(
     context: OpenToolContext, jobs: Jobs, outside: Path
 ) -> None:
-    before = open_fences()  # earlier tests' rulesets may still wait to be collected
+    before = open_rulesets()  # earlier tests' rulesets may still wait to be collected
     await context.use(BashTool(jobs, sandbox=policy(context)), command="true")
     (outside / "server").write_text("free")
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -201,16 +201,16 @@ async def test_the_server_and_its_other_commands_are_not_held(
     free = await context.use(BashTool(jobs, sandbox=policy(context, SandboxMode.OFF)), command=command)
     assert not free.is_error, "the same supervisor has started it"
     await context.use(BashTool(jobs, sandbox=policy(context)), command="true")
-    assert open_fences() <= before, "no fence is left open"
+    assert open_rulesets() <= before, "no ruleset is left open"
 
 
-def open_fences() -> int:
+def open_rulesets() -> int:
     return sum("landlock" in name for name in open_files())
 
 
 @needs_landlock
 async def test_a_command_gets_no_files_but_its_own(context: OpenToolContext, jobs: Jobs) -> None:
-    """The fence too is closed before the command begins."""
+    """The ruleset too is closed before the command begins."""
     result = await context.use(BashTool(jobs, sandbox=policy(context)), command="ls /proc/self/fd | wc -l")
     assert result.content.startswith("4\n"), "0, 1, 2 and the listing"
 
@@ -222,8 +222,8 @@ async def test_a_fenced_command_that_is_not_there_is_told(
 ) -> None:
     if not kept:
         monkeypatch.setattr("longboat.tools.process.supervisor_client._IS_POSSIBLE", False)
-    fence = (await wrap_command(("x",), policy(context))).fence
-    launch = Launch(command="x", argv=("/no/program",), directory=context.directory, environ={}, fence=fence)
+    ruleset = (await wrap_command(("x",), policy(context))).ruleset
+    launch = Launch(command="x", argv=("/no/program",), directory=context.directory, environ={}, ruleset=ruleset)
     if kept:
         with pytest.raises(ToolError, match="No such file"):
             await jobs.start(launch)

@@ -210,6 +210,28 @@ async def test_a_cancel_after_the_write_lets_it_be_recorded(tmp_path: Path) -> N
     assert context.changes == [Change(path=tmp_path / "a.txt", before=None, after=b"x")]
 
 
+class PausedServer(OpenToolContext):
+    """The lease is over by the time that a change is recorded, as if the server had been stopped there (SIGSTOP)."""
+
+    is_over = False
+
+    async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
+        self.is_over = True
+        return await super().expect_change(path, before, after)
+
+    def may_change(self) -> bool:
+        return not self.is_over
+
+
+async def test_g3_a_server_whose_lease_ended_after_it_recorded_a_change_does_not_make_it(tmp_path: Path) -> None:
+    """Another node may work in the directory by now."""
+    context = PausedServer(tmp_path)
+    with pytest.raises(ToolError, match=r"no longer owns the workspace\. a\.txt was not written"):
+        await context.use(WriteTool(), path="a.txt", content="x")
+    assert os.listdir(tmp_path) == []
+    assert context.expected == {}
+
+
 @pytest.mark.parametrize(
     ("path", "content", "said"),
     [

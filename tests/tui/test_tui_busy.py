@@ -112,7 +112,7 @@ async def test_a_second_esc_soon_after_means_all_although_the_run_ended_at_once(
 @pytest.mark.usefixtures("late")
 async def test_a_notification_goes_when_its_time_is_over(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel([])).serving() as server, open_tui(server) as tui:
-        tui.app.notify("told in passing", timeout=0.2)
+        tui.app.notify("told in passing", timeout=2)
         tui.app.notify("told for long", timeout=600)
         await tui.until(lambda: "told in passing" in tui.screen)
         await tui.until(lambda: "told in passing" not in tui.screen)

@@ -13,7 +13,7 @@ from longboat.tui.panels.jobs import JobsPanel
 from longboat.tui.panels.queue import QueuePanel
 from longboat.tui.panels.todos import ClientsPanel, TodosPanel
 from longboat.wire.models import ClientInfo, Delivery, RunState
-from longboat.wire.workshop import Job, JobState, TodoItem, TodoState
+from longboat.wire.workspace_state import Job, JobState, TodoItem, TodoState
 
 
 def shown(app: Stage) -> list[str]:

@@ -69,7 +69,7 @@ from longboat.wire.models import (
 )
 from longboat.wire.providers import Provider, ProviderCheck
 from longboat.wire.review import ChangesPage
-from longboat.wire.workshop import Job, JobState, LspEvent, McpEvent, TodoItem, TodoState
+from longboat.wire.workspace_state import Job, JobState, LspEvent, McpEvent, TodoItem, TodoState
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -83,11 +83,18 @@ async def few_sessions(text: str) -> list[Session]:
 
 
 ENTRIES = (
-    Entry(id="new", title="New", told="Start a new session", keys="ctrl+n  ctrl+x n"),
+    Entry(id="new", title="New", description="Start a new session", keys="ctrl+n  ctrl+x n"),
     Entry(
-        id="retry", title="Retry", told="Resend a rejected prompt, or retry the last run if it failed", keys="ctrl+r"
+        id="retry",
+        title="Retry",
+        description="Resend a rejected prompt, or retry the last run if it failed",
+        keys="ctrl+r",
     ),
-    Entry(id="review", title="/review", told="Review the changes as a colleague would, with a long description of it"),
+    Entry(
+        id="review",
+        title="/review",
+        description="Review the changes as a colleague would, with a long description of it",
+    ),
 )
 HITS = (
     Hit(message_id="m2", label="agent", before="…and then the ", match="rudder", after=" was mended."),
@@ -307,7 +314,9 @@ def hostile(text: str) -> dict[str, Callable[[], ModalScreen[object]]]:
         "sessions": lambda: SessionList(search, rename=refuse, delete=refuse, clock=lambda: NOON),
         "inbox": lambda: InboxDialog(some_items(text), clock=lambda: NOON),
         "models": lambda: ModelPicker(some_models(problem=text, name=text), current=text, effort=text),
-        "palette": lambda: Palette([Entry(id="x", title=text, told=text), Entry(id="y", title="y", told=text)]),
+        "palette": lambda: Palette(
+            [Entry(id="x", title=text, description=text), Entry(id="y", title="y", description=text)]
+        ),
         "find": lambda: FindDialog(lambda words: find(hostile_messages(text), "e"), no_more, text=text),
         "setup-providers": lambda: ProviderPicker(some_providers(text)),
         "setup-key": lambda: KeyDialog(some_providers(text)[1], refuse),

@@ -205,15 +205,15 @@ async def test_the_scrollbar_of_the_palette_hides_no_keys(tmp_path: Path) -> Non
 
 async def test_the_palette_finds_letters_in_order_and_the_name_first() -> None:
     entries = [
-        Entry(id="a", title="Summarize", told="Summarize the conversation"),
-        Entry(id="b", title="Sessions", told="List the sessions"),
-        Entry(id="c", title="Rename", told="Rename this session"),
+        Entry(id="a", title="Summarize", description="Summarize the conversation"),
+        Entry(id="b", title="Sessions", description="List the sessions"),
+        Entry(id="c", title="Rename", description="Rename this session"),
     ]
     assert [entry.id for entry in matching(entries, "")] == ["a", "b", "c"]
     assert [entry.id for entry in matching(entries, "session")] == ["b", "c"]
     assert [entry.id for entry in matching(entries, "smz")] == ["a"]
     assert matching(entries, "xyzzy") == []
-    hostile = [Entry(id="h", title="a" * 50_000, told="a" * 50_000)]
+    hostile = [Entry(id="h", title="a" * 50_000, description="a" * 50_000)]
     assert matching(hostile, "a" * 60 + "b") == []
 
 

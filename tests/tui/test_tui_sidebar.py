@@ -16,7 +16,7 @@ from longboat.tui.theming import LIGHT
 from longboat.tui.toolcard import diff_lines
 from longboat.wire.events import Change, Event
 from longboat.wire.requests import Approve
-from longboat.wire.workshop import LspEvent, McpEvent
+from longboat.wire.workspace_state import LspEvent, McpEvent
 
 SIZES = ((200, 50), (120, 40), (80, 24), (40, 15))
 PLAN = {"items": [{"text": "Mend add", "state": "completed"}, {"text": "Test it", "state": "in_progress"}]}

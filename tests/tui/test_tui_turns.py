@@ -251,6 +251,29 @@ async def test_a_message_found_in_the_list_of_sessions_is_shown_however_old_it_i
             await tui.until(lambda: "prompt 302\n" in f"{_rows(tui)}\n" and len(tui.app.screen_stack) == 1)
 
 
+async def test_a_message_that_was_looked_for_stays_in_view_while_rows_above_it_grow(tmp_path: Path) -> None:
+    """On a slow machine, Markdown gets its height after the jump. Once the reader scrolls, nothing moves by itself."""
+    async with local_server(tmp_path, ScriptedModel.echo()).serving() as server:
+        await imported(server, 400)
+        async with open_tui(server, size=(120, 40)) as tui:
+            await tui.pilot.press("ctrl+s")
+            await tui.until(lambda: "400 messages" in tui.screen)
+            await tui.pilot.press(*"prompt 114")
+            await tui.until(lambda: "prompt: prompt 114" in tui.screen)
+            await tui.pilot.press("enter")
+            await tui.until(lambda: "prompt 114\n" in f"{_rows(tui)}\n")
+            view = tui.app.view
+            place = view.scroll_y
+            first = view.query(AnswerView).first()
+            first.styles.height = first.size.height + 60
+            await tui.until(lambda: view.scroll_y > place and "prompt 114\n" in f"{_rows(tui)}\n")
+            view.scroll_relative(y=-2, animate=False, immediate=True)
+            place = view.scroll_y
+            first.styles.height = first.size.height + 60
+            await tui.until(lambda: "prompt 114\n" not in f"{_rows(tui)}\n")
+            assert view.scroll_y == place
+
+
 async def test_a_message_found_in_another_directory_is_told_with_the_command_that_opens_it(tmp_path: Path) -> None:
     async with local_server(tmp_path, ScriptedModel.echo()).serving() as server:
         other = tmp_path / "other"

@@ -20,7 +20,7 @@ from longboat.tools.process.live_output import NOT_SHOWN
 from longboat.wire.events import Event
 from longboat.wire.models import Message, MessageDelta, Role, ToolCallPart, ToolResultPart
 from longboat.wire.tools import Draw, ToolTraits
-from longboat.wire.workshop import FileChange
+from longboat.wire.workspace_state import FileChange
 
 MAX_LINES = 40
 """Lines of live output shown per call, from its start."""

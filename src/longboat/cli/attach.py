@@ -4,13 +4,17 @@ import os
 
 import click
 
-from longboat.cli.options import session_options
+from longboat.cli.options import resolve_directory, session_options
 
 
 @click.command(short_help="Open the terminal app on another server.")
 @click.argument("url", required=False)
 @click.option("--token", help="The server's token.  [default: LONGBOAT_TOKEN, or prompt]")
-@click.option("--cwd", metavar="DIR", help="Directory on the server.  [default: choose from those open there]")
+@click.option(
+    "--cwd",
+    metavar="DIR",
+    help="Directory on the server; NODE:/path in a cluster.  [default: choose from those open there]",
+)
 @session_options
 def attach(url: str | None, token: str | None, cwd: str | None, **requested: object) -> None:
     """Open the terminal app on a running server, on this machine or another one, and share its sessions.
@@ -25,7 +29,7 @@ def attach(url: str | None, token: str | None, cwd: str | None, **requested: obj
     options = RequestedOptions(**requested)  # type: ignore[arg-type]  # click has checked them
     url = url or os.environ.get("LONGBOAT_URL")
     if url is None:
-        open_here(os.path.realpath(cwd or "."), options)
+        open_here(resolve_directory(cwd or "."), options)
         return
     check_terminal()
     _check_answers(url)

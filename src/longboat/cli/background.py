@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from longboat import regular
+from longboat import regular_files
 from longboat.backoff import Backoff
 from longboat.cli.connection import Connection
 from longboat.cli.environment import missing_keys
@@ -123,7 +123,7 @@ def wait_until_gone(connection: Connection, seconds: float) -> bool:
 @contextmanager
 def _start_lock() -> Iterator[None]:
     directory = private_dir(runtime_dir(os.environ, os.getuid()))
-    with open(directory / "start.lock", "w", opener=regular.opener) as file:
+    with open(directory / "start.lock", "w", opener=regular_files.opener) as file:
         end = time.monotonic() + START_S
         while not _locked(file.fileno()):
             if time.monotonic() > end:
@@ -192,7 +192,7 @@ def _spawn() -> subprocess.Popen[bytes]:
         log.replace(log.with_suffix(".log.1"))
     # -P and another directory: modules in the user's directory must not shadow ours.
     command = [sys.executable, "-P", "-m", "longboat", "serve", "--idle-exit", str(IDLE_EXIT_S)]
-    with open(log, "ab", opener=regular.opener) as output:
+    with open(log, "ab", opener=regular_files.opener) as output:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -227,7 +227,7 @@ def _answers(connection: Connection) -> bool:
 
 def _last_line() -> str:
     try:
-        lines = regular.read(log_file()).decode(errors="replace").splitlines()
+        lines = regular_files.read(log_file()).decode(errors="replace").splitlines()
     except OSError as error:
         return f"no log ({error.strerror})"
     said = [line for line in lines if line.startswith("longboat: ")]

@@ -7,6 +7,7 @@ import click
 
 from longboat.cli import shell_completion
 from longboat.cli.options import cwd_option, own_name
+from longboat.errors import LongboatError
 from longboat.wire.models import Outcome, RunPage, RunState
 
 if TYPE_CHECKING:
@@ -48,18 +49,28 @@ def cancel(run_id: str | None, session_id: str | None, everything: bool, cwd: st
         session_id = session_meant(connection, workspace_id, session_id).id
     canceled: list[str] = []
     for session in [session_id] if session_id is not None else _busy_sessions(connection, workspace_id):
-        canceled += connection.send(calls.cancel_session(workspace_id, session, own_name())).canceled
+        call = calls.cancel_session(workspace_id, session, own_name())
+        canceled += connection.send_with_retry(call, on_outage=_tell).canceled
     if not canceled:
         click.echo("Nothing to cancel.")
     for each in canceled:
         click.echo(f"{each} canceled")
 
 
+def _tell(lost: LongboatError | None) -> None:
+    from longboat.cli.background import revive
+    from longboat.cli.console import notice, one_line
+
+    if lost is not None:
+        notice(f"{one_line(lost.message)} Trying again…")
+        revive()
+
+
 def _cancel_run(connection: "Connection", workspace_id: str, run_id: str) -> None:
     from longboat.cli.runs import OUTCOMES
     from longboat.client import calls
 
-    run = connection.send(calls.cancel_run(workspace_id, run_id, own_name()))
+    run = connection.send_with_retry(calls.cancel_run(workspace_id, run_id, own_name()), on_outage=_tell)
     if run.outcome is None:
         click.echo(f"{run_id} is stopping")
     elif run.outcome is Outcome.CANCELED:

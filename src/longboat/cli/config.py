@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from longboat.cli.options import cwd_option
+from longboat.cli.options import local_cwd_option
 
 _REFERENCE = re.compile(r"(\$\w+|\$\{\w+\})")
 HIDDEN = "(hidden)"
@@ -15,7 +15,7 @@ HIDDEN = "(hidden)"
 
 @click.command(short_help="Show the effective configuration.")
 @click.option("--schema", is_flag=True, help="Show the JSON Schema of longboat.json instead.")
-@cwd_option
+@local_cwd_option
 def config(schema: bool, cwd: str) -> None:
     """Show the configuration of this directory: the user's longboat.json merged with the project's, without secrets.
 

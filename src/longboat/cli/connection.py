@@ -6,8 +6,9 @@ Sends the same `Call`s as the SDK. Must not stream: `longboat run` uses the SDK 
 import http.client
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 from longboat.cli.bounded_reading import GREETING, LARGEST, BoundedReading, limit_reading
@@ -16,9 +17,12 @@ from longboat.client.address import Address, find
 from longboat.client.answers import untrusted
 from longboat.client.call import Call
 from longboat.client.following import Asking
-from longboat.errors import LongboatError, ServerUnreachable, Unauthorized
+from longboat.errors import LongboatError, ServerUnreachable, Unauthorized, Unavailable, WorkspaceClosing
 from longboat.wire.listings import SessionOrder
 from longboat.wire.models import Health, Version, Workspace
+
+if TYPE_CHECKING:
+    from longboat.client.reconnection import Outage
 
 T = TypeVar("T")
 
@@ -31,6 +35,8 @@ class _Page(Protocol):
 Page = TypeVar("Page", bound=_Page)
 
 CONNECT_S = 5.0
+RETRY_FOR_S = 30.0
+"""How long to retry a cancel while the server is unreachable."""
 
 
 class Connection:
@@ -53,17 +59,31 @@ class Connection:
             what = "rejects the token" if self.address.token else "requires a token"
             raise Unauthorized(f"The Longboat server at {self.address} {what}.") from None
 
-    def play(self, script: Asking[T]) -> T:
-        """Carry out a script that needs no stream."""
+    def send_with_retry(self, call: Call[T], *, on_outage: "Outage", give_up_after_s: float = RETRY_FOR_S) -> T:
+        """As `send`, again while the server is away or cannot write. Only for calls that are safe to repeat."""
+        from longboat.client.reconnection import Reconnection
+
+        reconnection = Reconnection(give_up_after_s, on_outage=on_outage)
+        while True:
+            try:
+                answer = self.send(call)
+            except (ServerUnreachable, WorkspaceClosing, Unavailable) as lost:
+                time.sleep(reconnection.lost(lost))
+            else:
+                reconnection.heard()
+                return answer
+
+    def carry_out(self, procedure: Asking[T]) -> T:
+        """Carry out a procedure that needs no stream."""
         try:
-            call = next(script)
+            call = next(procedure)
             while True:
                 try:
                     answer = self.send(call)
                 except LongboatError as refusal:
-                    call = script.throw(refusal)
+                    call = procedure.throw(refusal)
                 else:
-                    call = script.send(answer)
+                    call = procedure.send(answer)
         except StopIteration as end:
             return cast(T, end.value)
 

@@ -46,6 +46,15 @@ def choose_data_dir(given: str | None) -> DataDir:
     return DataDir(own, f"The running server uses another data directory: --data-dir {theirs}" if differs else "")
 
 
+def postgres_of(data_dir: Path) -> str:
+    """The address of the PostgreSQL database that has the sessions, without its password; empty: they are in SQLite."""
+    from longboat.store.address import describe_dsn
+    from longboat.store.datadir import noted_store
+
+    given = os.environ.get("LONGBOAT_STORE")
+    return describe_dsn(given) if given else noted_store(data_dir)
+
+
 def _running_server() -> "Discovery | None":
     """The discovery data of the server that commands here talk to, if it runs on this machine."""
     from longboat.client.address import is_alive, read_discovery

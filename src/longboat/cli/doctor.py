@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longboat.cli.data_dirs import DataDir, choose_data_dir, data_dir_option
-from longboat.cli.options import cwd_option
+from longboat.cli.data_dirs import DataDir, choose_data_dir, data_dir_option, postgres_of
+from longboat.cli.options import local_cwd_option
 from longboat.errors import LongboatError
 from longboat.store.datadir import STORE_NAME
 
@@ -29,7 +29,7 @@ SOCKET_PATH_MAX = 107
 """The longest path of a unix socket, in bytes."""
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     OK = "ok"
     NOTE = "note"
     """Worth knowing, but not a problem."""
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    verdict: Verdict
+    severity: Severity
     subject: str
     detail: str
 
@@ -46,7 +46,7 @@ class Finding:
 @click.command(short_help="Diagnose problems.")
 @click.option("--deep", is_flag=True, help="Check the whole database too, like `longboat store check`.")
 @data_dir_option
-@cwd_option
+@local_cwd_option
 @click.pass_context
 def doctor(ctx: click.Context, deep: bool, data_dir: str | None, cwd: str) -> None:
     """Check the installation, the data directory, the database, the server, the configuration and the models.
@@ -60,9 +60,9 @@ def doctor(ctx: click.Context, deep: bool, data_dir: str | None, cwd: str) -> No
     """
     wrong = 0
     for finding in examine(Path(cwd), data_dir, deep=deep):
-        color = {Verdict.OK: "green", Verdict.NOTE: "yellow", Verdict.WRONG: "red"}[finding.verdict]
-        click.echo(f"{click.style(f'{finding.verdict:<5}', fg=color)}  {finding.subject:<15}  {finding.detail}")
-        wrong += finding.verdict is Verdict.WRONG
+        color = {Severity.OK: "green", Severity.NOTE: "yellow", Severity.WRONG: "red"}[finding.severity]
+        click.echo(f"{click.style(f'{finding.severity:<5}', fg=color)}  {finding.subject:<15}  {finding.detail}")
+        wrong += finding.severity is Severity.WRONG
     if wrong:
         click.echo(f"\n{wrong} {'problem' if wrong == 1 else 'problems'} found.", err=True)
         ctx.exit(1)
@@ -73,7 +73,10 @@ def examine(cwd: Path, data_dir: str | None = None, *, deep: bool = False) -> It
     chosen = choose_data_dir(data_dir)
     yield from _installation()
     yield from _data_directory(chosen)
-    yield from _database(chosen.path / STORE_NAME, deep)
+    if address := postgres_of(chosen.path):
+        yield _postgres(address, chosen.path / STORE_NAME)
+    else:
+        yield from _database(chosen.path / STORE_NAME, deep)
     yield from _socket()
     yield from _server()
     yield _wall()
@@ -87,28 +90,30 @@ def _installation() -> Iterator[Finding]:
 
     from longboat import __version__
 
-    yield Finding(Verdict.OK, "longboat", f"{__version__}, Python {sys.version.split()[0]}, {sys.executable}")
+    yield Finding(Severity.OK, "longboat", f"{__version__}, Python {sys.version.split()[0]}, {sys.executable}")
     # The store uses RETURNING, which is new in 3.35.
     fit = sqlite3.sqlite_version_info >= (3, 35)
-    yield Finding(Verdict.OK if fit else Verdict.WRONG, "sqlite", sqlite3.sqlite_version)
+    yield Finding(Severity.OK if fit else Severity.WRONG, "sqlite", sqlite3.sqlite_version)
 
 
 def _data_directory(chosen: DataDir) -> Iterator[Finding]:
     if chosen.note:
-        yield Finding(Verdict.NOTE, "data", chosen.note)
+        yield Finding(Severity.NOTE, "data", chosen.note)
     there = path = chosen.path
     while not there.exists():
         there = there.parent
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        yield Finding(Verdict.WRONG, "data", f"{there} is not writable: set LONGBOAT_DATA_DIR to a writable directory.")
+        yield Finding(
+            Severity.WRONG, "data", f"{there} is not writable: set LONGBOAT_DATA_DIR to a writable directory."
+        )
         return
     free = shutil.disk_usage(there).free
     detail = f"{path}{'' if there == path else ' (not created yet)'}, {free / 1e9:.1f} GB free"
     if free > LOW_DISK:
-        yield Finding(Verdict.OK, "data", detail)
+        yield Finding(Severity.OK, "data", detail)
     else:
         advice = "too little. Free some space, or set LONGBOAT_DATA_DIR to another directory."
-        yield Finding(Verdict.WRONG, "data", f"{detail}: {advice}")
+        yield Finding(Severity.WRONG, "data", f"{detail}: {advice}")
 
 
 def _database(file: Path, deep: bool) -> Iterator[Finding]:
@@ -119,18 +124,39 @@ def _database(file: Path, deep: bool) -> Iterator[Finding]:
     try:
         report = check_deeply(file) if deep else check_quickly(file, limit_s=CHECK_S)
     except LongboatError as error:
-        yield Finding(Verdict.WRONG, "database", error.message)
+        yield Finding(Severity.WRONG, "database", error.message)
         return
     if report.problems:
         command = shlex.join(["longboat", "store", "check", str(file)])
         detail = f"{report.problems[0].detail}; `{command}` lists all problems"
-        yield Finding(Verdict.WRONG, "database", f"{file} is damaged: {detail}")
+        yield Finding(Severity.WRONG, "database", f"{file} is damaged: {detail}")
     elif report.complete:
         looked = "no problems found" if deep else "the file is intact; use --deep to check its rows too"
-        yield Finding(Verdict.OK, "database", f"{file}, {report.size / 1e6:,.1f} MB: {looked}")
+        yield Finding(Severity.OK, "database", f"{file}, {report.size / 1e6:,.1f} MB: {looked}")
     else:
         detail = f"{file} is too large to check within {CHECK_S:g} s: use --deep to check all of it"
-        yield Finding(Verdict.NOTE, "database", detail)
+        yield Finding(Severity.NOTE, "database", detail)
+
+
+def _postgres(address: str, old: Path) -> Finding:
+    """Where the sessions are. Only LONGBOAT_STORE has all that is needed to connect; else the server's health tells."""
+    told = f"the sessions are in PostgreSQL, {address}"
+    unused = f"; {old} is not used" if old.exists() else ""
+    dsn = os.environ.get("LONGBOAT_STORE")
+    if not dsn:
+        return Finding(Severity.OK, "database", f"{told}: its server checks it{unused}")
+    import asyncio
+
+    try:
+        from longboat.store.postgres.connections import is_pooled
+        from longboat.store.postgres.statements import FAILURES
+    except ModuleNotFoundError:
+        return Finding(Severity.WRONG, "database", f"{told}: pip install 'longboat[postgres]'")
+    try:
+        asyncio.run(is_pooled(dsn))
+    except (*FAILURES, ValueError) as error:
+        return Finding(Severity.WRONG, "database", f"{told}, and cannot be used: {str(error) or type(error).__name__}")
+    return Finding(Severity.OK, "database", f"{told}: it can be reached{unused}")
 
 
 def _socket() -> Iterator[Finding]:
@@ -138,11 +164,11 @@ def _socket() -> Iterator[Finding]:
 
     path = runtime_dir(os.environ, os.getuid()).absolute() / SOCKET_NAME
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-        yield Finding(Verdict.WRONG, "socket", f"{path} is too long: set LONGBOAT_RUNTIME_DIR to a shorter path.")
+        yield Finding(Severity.WRONG, "socket", f"{path} is too long: set LONGBOAT_RUNTIME_DIR to a shorter path.")
     elif path.parent.exists() and path.parent.stat().st_uid != os.getuid():
-        yield Finding(Verdict.WRONG, "socket", f"{path.parent} belongs to another user: set LONGBOAT_RUNTIME_DIR.")
+        yield Finding(Severity.WRONG, "socket", f"{path.parent} belongs to another user: set LONGBOAT_RUNTIME_DIR.")
     else:
-        yield Finding(Verdict.OK, "socket", str(path))
+        yield Finding(Severity.OK, "socket", str(path))
 
 
 def _server() -> Iterator[Finding]:
@@ -158,20 +184,20 @@ def _server() -> Iterator[Finding]:
         running = probe(connection)
         if running is None and connection.address.named:
             advice = f"start it, or unset {naming_variable()} to use your own"
-            yield Finding(Verdict.WRONG, "server", f"no answer at {connection.address}: {advice}")
+            yield Finding(Severity.WRONG, "server", f"no answer at {connection.address}: {advice}")
             return
         if running is None:
-            yield Finding(Verdict.NOTE, "server", "not running; `longboat run` starts it")
+            yield Finding(Severity.NOTE, "server", "not running; `longboat run` starts it")
             return
         health = connection.send(calls.health())
     except LongboatError as error:
-        yield Finding(Verdict.WRONG, "server", error.message)
+        yield Finding(Severity.WRONG, "server", error.message)
         return
     told = f"{running.version} at {connection.address}: {health_told(health)}"
     if running.protocol != PROTOCOL:
-        yield Finding(Verdict.WRONG, "server", f"{told}; it uses another protocol version: run `longboat stop`")
+        yield Finding(Severity.WRONG, "server", f"{told}; it uses another protocol version: run `longboat stop`")
     else:
-        yield Finding(Verdict.OK if health.status == "ok" else Verdict.WRONG, "server", told)
+        yield Finding(Severity.OK if health.status == "ok" else Severity.WRONG, "server", told)
 
 
 def _wall() -> Finding:
@@ -180,8 +206,10 @@ def _wall() -> Finding:
 
     wall = find_wall()
     if isinstance(wall, Wall):
-        return Finding(Verdict.OK, "wall", f"commands that run without asking are read-only, enforced by {wall.name}")
-    return Finding(Verdict.NOTE, "wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking")
+        return Finding(Severity.OK, "wall", f"commands that run without asking are read-only, enforced by {wall.name}")
+    return Finding(
+        Severity.NOTE, "wall", f"none: {wall}. Only a few commands, such as `git status`, run without asking"
+    )
 
 
 def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
@@ -196,13 +224,13 @@ def _sandbox(cwd: Path, data: Path) -> Iterator[Finding]:
     config = user_config_file(os.environ, Path.home()).parent
     box = examine_sandbox(SandboxPolicy(mode=mode, workspace=cwd, temp=data / "tmp", hidden=(data, config)))
     if isinstance(box, str):
-        verdict = Verdict.WRONG if mode is SandboxMode.REQUIRED else Verdict.NOTE
-        yield Finding(verdict, "sandbox", f'"{mode}"; not available: {box}')
+        severity = Severity.WRONG if mode is SandboxMode.REQUIRED else Severity.NOTE
+        yield Finding(severity, "sandbox", f'"{mode}"; not available: {box}')
     elif mode is SandboxMode.OFF:
-        yield Finding(Verdict.NOTE, "sandbox", f'"off"; available: {box}. To use it, set sandbox to "auto".')
+        yield Finding(Severity.NOTE, "sandbox", f'"off"; available: {box}. To use it, set sandbox to "auto".')
     else:
         lack = f" ({box.lack})" if box.lack else ""
-        yield Finding(Verdict.NOTE if box.lack else Verdict.OK, "sandbox", f'"{mode}"; available: {box}{lack}')
+        yield Finding(Severity.NOTE if box.lack else Severity.OK, "sandbox", f'"{mode}"; available: {box}{lack}')
 
 
 def _traces() -> Iterator[Finding]:
@@ -220,10 +248,10 @@ def _traces() -> Iterator[Finding]:
         import longboat.runtime.otel  # noqa: F401
     except ImportError:
         advice = f"run `{install_command('otel')}`, or set server.otel.enabled to false"
-        yield Finding(Verdict.WRONG, "traces", f"the packages for OpenTelemetry are not installed: {advice}")
+        yield Finding(Severity.WRONG, "traces", f"the packages for OpenTelemetry are not installed: {advice}")
     else:
         contents = "with contents" if otel.content else "without contents"
-        yield Finding(Verdict.OK, "traces", f"OpenTelemetry, {contents}")
+        yield Finding(Severity.OK, "traces", f"OpenTelemetry, {contents}")
 
 
 def _models(cwd: Path, data: Path) -> Iterator[Finding]:
@@ -242,28 +270,28 @@ def _models(cwd: Path, data: Path) -> Iterator[Finding]:
     except LongboatError:
         agent = None  # reported by _server
     # A key missing only in this shell does not matter to a server that has it.
-    missing = Verdict.NOTE if agent is not None and agent.ready else Verdict.WRONG
+    missing = Severity.NOTE if agent is not None and agent.ready else Severity.WRONG
     yield from _as_this_shell_has_it(overview, missing)
     yield from _local_models(overview, local_models(str(cwd), data))
     if agent is not None and (agent.ready or agent.problem != overview.problem):  # else it is said already
         yield from _as_the_server_has_it(overview, agent, cwd)
-        yield from (Finding(Verdict.NOTE, "models (server)", describe_cooldown(each)) for each in cooldowns(str(cwd)))
+        yield from (Finding(Severity.NOTE, "models (server)", describe_cooldown(each)) for each in cooldowns(str(cwd)))
     if advice := advice_for(overview, agent):
-        yield Finding(Verdict.NOTE, "models", advice)
+        yield Finding(Severity.NOTE, "models", advice)
 
 
-def _as_this_shell_has_it(overview: "Overview", verdict: Verdict) -> Iterator[Finding]:
+def _as_this_shell_has_it(overview: "Overview", severity: Severity) -> Iterator[Finding]:
     from longboat.cli.models import in_turn
 
     in_use = {name.partition("/")[0] for name in (*overview.large_list, *overview.small_list)}
     for provider in overview.providers:
-        yield from _provider(provider, verdict, in_use=provider.name in in_use)
+        yield from _provider(provider, severity, in_use=provider.name in in_use)
     if overview.problem is not None:
-        yield Finding(verdict, "models (shell)", overview.problem)
+        yield Finding(severity, "models (shell)", overview.problem)
     else:
         large, small = in_turn(overview.large_list), in_turn(overview.small_list)
         detail = f"prompts: {large}, titles: {small} (from this shell's environment)"
-        yield Finding(Verdict.OK, "models (shell)", detail)
+        yield Finding(Severity.OK, "models (shell)", detail)
 
 
 def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -> Iterator[Finding]:
@@ -271,8 +299,8 @@ def _as_the_server_has_it(overview: "Overview", agent: "AgentInfo", cwd: Path) -
 
     different = divergence(overview, agent, str(cwd))
     told = f"prompts: {agent.provider}/{agent.model}" if agent.ready else (agent.problem or "").removesuffix(".")
-    verdict = Verdict.WRONG if not agent.ready else Verdict.NOTE if different else Verdict.OK
-    yield Finding(verdict, "models (server)", f"{told}. {different}" if different else told)
+    severity = Severity.WRONG if not agent.ready else Severity.NOTE if different else Severity.OK
+    yield Finding(severity, "models (server)", f"{told}. {different}" if different else told)
 
 
 SOURCES = {
@@ -284,16 +312,16 @@ SOURCES = {
 }
 
 
-def _provider(provider: "ProviderInfo", verdict: Verdict, *, in_use: bool) -> Iterator[Finding]:
+def _provider(provider: "ProviderInfo", severity: Severity, *, in_use: bool) -> Iterator[Finding]:
     from longboat.cli.models import obstacle
 
     if (problem := obstacle(provider)) is not None:
         if provider.source == "config":
-            yield Finding(verdict, provider.name, problem)
+            yield Finding(severity, provider.name, problem)
         return
-    yield Finding(Verdict.OK, provider.name, f"{provider.type}, key {provider.key}, {SOURCES[provider.source]}")
+    yield Finding(Severity.OK, provider.name, f"{provider.type}, key {provider.key}, {SOURCES[provider.source]}")
     if in_use and provider.base_url is not None and (failure := _unreachable(provider.base_url)):
-        yield Finding(Verdict.WRONG, provider.name, f"{provider.base_url} cannot be reached: {failure}")
+        yield Finding(Severity.WRONG, provider.name, f"{provider.base_url} cannot be reached: {failure}")
 
 
 def _unreachable(url: str) -> str:
@@ -317,13 +345,13 @@ def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterato
     from longboat.models.local.process import runtime_installed
 
     if not runtime_installed():
-        yield Finding(Verdict.NOTE, "local models", f"not installed (optional: `{install_command('local')}`)")
+        yield Finding(Severity.NOTE, "local models", f"not installed (optional: `{install_command('local')}`)")
         return
     available = this_machine().available
     for model in found:
         in_use = model.name in (overview.large, overview.small)
         if model.local is None and model.problem is not None:
-            yield Finding(Verdict.WRONG, "local models", f"{model.name}: {model.problem}")
+            yield Finding(Severity.WRONG, "local models", f"{model.name}: {model.problem}")
         elif model.local is not None and (in_use or model.local.downloaded):
             yield _local_model(model, model.local, available, in_use=in_use)
 
@@ -331,12 +359,12 @@ def _local_models(overview: "Overview", found: "Sequence[ModelInfo]") -> Iterato
 def _local_model(model: "ModelInfo", here: "LocalModelInfo", available: int | None, *, in_use: bool) -> Finding:
     needs = f"{model.name}: needs about {here.memory / 1e9:.1f} GB of memory"
     if not here.downloaded:
-        return Finding(Verdict.NOTE, "local models", f"{model.name}: not downloaded; the first prompt downloads it")
+        return Finding(Severity.NOTE, "local models", f"{model.name}: not downloaded; the first prompt downloads it")
     if available is not None and here.memory > available:
         advice = "set a smaller context_window, or use a smaller model"
-        verdict = Verdict.WRONG if in_use else Verdict.NOTE
-        return Finding(verdict, "local models", f"{needs}, {available / 1e9:.1f} GB is free: {advice}")
-    return Finding(Verdict.OK, "local models", f"{needs}, a window of {model.context_window or 0:,} tokens")
+        severity = Severity.WRONG if in_use else Severity.NOTE
+        return Finding(severity, "local models", f"{needs}, {available / 1e9:.1f} GB is free: {advice}")
+    return Finding(Severity.OK, "local models", f"{needs}, a window of {model.context_window or 0:,} tokens")
 
 
 def _wrong_config(error: LongboatError, users: Path, project: Path) -> Iterator[Finding]:
@@ -347,19 +375,19 @@ def _wrong_config(error: LongboatError, users: Path, project: Path) -> Iterator[
     try:
         load_user_config(environ=os.environ, user_dir=Path.home())
     except LongboatError as own:
-        yield Finding(Verdict.WRONG, "config", own.message)
+        yield Finding(Severity.WRONG, "config", own.message)
         is_new = error.message.startswith(str(project))
     else:
         yield _config(users)
         is_new = True
     if is_new:
-        yield Finding(Verdict.WRONG, "config", error.message)
+        yield Finding(Severity.WRONG, "config", error.message)
     elif project.exists():
-        yield Finding(Verdict.NOTE, "config", f"{project} (not checked yet)")
+        yield Finding(Severity.NOTE, "config", f"{project} (not checked yet)")
     else:
         yield _config(project)
 
 
 def _config(file: Path) -> Finding:
     there = file.exists()
-    return Finding(Verdict.OK if there else Verdict.NOTE, "config", f"{file}{'' if there else ' (does not exist)'}")
+    return Finding(Severity.OK if there else Severity.NOTE, "config", f"{file}{'' if there else ' (does not exist)'}")

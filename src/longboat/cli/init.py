@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from longboat.cli.options import cwd_option
+from longboat.cli.options import local_cwd_option
 
 FILE_NAME = "AGENTS.md"
 
 
 @click.command(short_help="Draft an AGENTS.md for this project.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-@cwd_option
+@local_cwd_option
 def init(force: bool, cwd: str) -> None:
     """Inspect the project and write a draft of AGENTS.md: what it is, how to build and test it, where things are.
 

@@ -6,7 +6,7 @@ import click
 
 from longboat.cli.console import json_line, one_line, safe, table
 from longboat.cli.options import cwd_option, format_option
-from longboat.wire.workshop import Job, JobState
+from longboat.wire.workspace_state import Job, JobState
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection

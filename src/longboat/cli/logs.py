@@ -6,7 +6,7 @@ from typing import IO
 
 import click
 
-from longboat.regular import opener
+from longboat.regular_files import opener
 
 POLL_S = 0.25
 

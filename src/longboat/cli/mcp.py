@@ -7,7 +7,7 @@ import click
 
 from longboat.cli.console import json_line, one_line, safe, table
 from longboat.cli.options import cwd_option, format_option
-from longboat.wire.workshop import CommandInfo, McpEvent
+from longboat.wire.workspace_state import CommandInfo, McpEvent
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from longboat.cli.options import cwd_option, format_option, hand_down
+from longboat.cli.options import format_option, hand_down, local_cwd_option
 
 if TYPE_CHECKING:
     from longboat.models.local.download import FetchProgress, RemoteFile
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @click.group(short_help="Show the configured models; download local ones.", invoke_without_command=True)
 @format_option
-@cwd_option
+@local_cwd_option
 @click.pass_context
 def models(ctx: click.Context, style: str, cwd: str) -> None:
     """Show the models configured for this directory, what other providers need, and which model is in use.
@@ -56,7 +56,7 @@ def models(ctx: click.Context, style: str, cwd: str) -> None:
 
 @models.command("list")
 @format_option
-@cwd_option
+@local_cwd_option
 def list_models(style: str, cwd: str) -> None:
     """List all models for prompts, and local ones to download.
 
@@ -158,7 +158,7 @@ def _remote_file(url: str, sha256: str | None, as_name: str | None) -> "RemoteFi
 
 
 @models.command("refresh")
-@cwd_option
+@local_cwd_option
 @click.option("--prices-url", hidden=True)
 @click.pass_context
 def refresh_catalogue(ctx: click.Context, cwd: str, prices_url: str | None) -> None:

@@ -5,19 +5,20 @@ import click
 from longboat.cli.options import format_option
 
 
-@click.command(short_help="List the servers that share a database.")
+@click.command(short_help="List the nodes of a cluster.")
 @format_option
 def nodes(style: str) -> None:
-    """List the servers that share a PostgreSQL database: their state, and how many workspaces each has.
+    """List the nodes of a cluster, the servers that share a PostgreSQL database: their state, workspaces and runs.
 
-    WORKING ON counts the workspaces that a server works on now, DIRECTORIES those whose directory is on its disk.
+    OWNS counts the workspaces that a node works on now, HOME OF those whose directory is on its disk. ACTIVE and QUEUED
+    count runs. * marks the node that answered this command.
 
     \b
     longboat nodes
     longboat nodes --format json | jq -r .name
     """
     from longboat.cli.connection import Connection
-    from longboat.cli.console import json_line, one_line, table
+    from longboat.cli.console import ago, json_line, one_line, table
     from longboat.client import calls
 
     found = Connection().send(calls.nodes()).items
@@ -25,19 +26,19 @@ def nodes(style: str) -> None:
         for node in found:
             json_line(node)
         return
-    if not found:
-        click.echo("This server has its database to itself.")
-        return
-    head = ("NAME", "STATE", "WORKING ON", "DIRECTORIES", "VERSION", "URL")
+    head = ("NAME", "STATE", "SEEN", "OWNS", "HOME OF", "ACTIVE", "QUEUED", "VERSION", "URL")
     rows = [
         (
             f"{one_line(node.name)}{' *' if node.answering else ''}",
             node.state,
-            str(node.owned),
-            str(node.homes),
+            ago(node.seen_at),
+            str(node.owns),
+            str(node.home_of),
+            str(node.runs_active),
+            str(node.runs_waiting),
             one_line(node.version),
-            one_line(node.url),
+            one_line(node.url or "-"),
         )
         for node in found
     ]
-    table(head, rows, spare=("VERSION", "URL"))
+    table(head, rows, spare=("SEEN", "VERSION", "URL"))

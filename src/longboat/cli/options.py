@@ -12,7 +12,34 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+def resolve_directory(path: str) -> str:
+    """As the server knows it. `NODE:/path`, on a node of a cluster, is for that node to resolve."""
+    return path if _is_on_node(path) else os.path.realpath(path)
+
+
+def _is_on_node(path: str) -> bool:
+    return re.fullmatch(r"[A-Za-z0-9._-]+:/.*", path) is not None
+
+
+class _Directory(click.Path):
+    """A directory here, or `NODE:/path`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        path = os.fspath(value)
+        return resolve_directory(path if _is_on_node(path) else str(super().convert(path, param, ctx)))
+
+
 def cwd_option(command: Command) -> Command:
+    return click.option(
+        "--cwd",
+        type=_Directory(exists=True, file_okay=False),
+        default=".",
+        metavar="DIR",
+        help="Directory to work in; NODE:/path for one on a node of a cluster.  [default: the current one]",
+    )(command)
+
+
+def local_cwd_option(command: Command) -> Command:
     return click.option(
         "--cwd",
         type=click.Path(exists=True, file_okay=False),

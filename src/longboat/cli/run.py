@@ -1,6 +1,6 @@
 """`longboat run`: send a prompt, show the answer, exit with a code."""
 
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -12,6 +12,21 @@ from longboat.errors import BadInput, NotFound
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
     from longboat.wire.requests import Effort, Submit
+
+
+class _PromptOptions(TypedDict):
+    """What the options say about the prompt itself."""
+
+    prompt: tuple[str, ...]
+    model: str | None
+    files: tuple[str, ...]
+    effort: "Effort | None"
+    schema: IO[bytes] | None
+    delivery: str | None
+    yolo: bool
+    plan: bool
+    wait_for_answers: bool
+    run_id: str | None
 
 
 def _model_name(_: click.Context, __: click.Parameter, given: str | None) -> str | None:
@@ -86,23 +101,14 @@ def _own_id(_: click.Context, __: click.Parameter, given: str | None) -> str | N
 def run(
     ctx: click.Context,
     *,
-    prompt: tuple[str, ...],
     session: str | None,
     last: bool,
-    model: str | None,
-    files: tuple[str, ...],
-    effort: "Effort | None",
-    schema: IO[bytes] | None,
-    delivery: str | None,
     style: str,
-    yolo: bool,
-    plan: bool,
-    wait_for_answers: bool,
     detach: bool,
-    run_id: str | None,
     send_env: bool | None,
     give_up_after: float,
     cwd: str,
+    **wanted: Unpack[_PromptOptions],
 ) -> None:
     """Send PROMPT to the agent and stream its answer. Starts a server in the background if none is running.
 
@@ -136,45 +142,62 @@ def run(
     """
     if session is not None and last:
         raise click.UsageError("Use -s or -c, not both.")
+    import msgspec
+
     from longboat.cli.background import ensure_server
-    from longboat.cli.console import notice
-    from longboat.cli.model_notice import check_ready, notices_about_model
-    from longboat.cli.prompt import read_attachments, read_prompt, read_schema
     from longboat.cli.shell_env import env_for
     from longboat.client.prompting import detach as hand_in
+
+    submit = _read_submission(wanted)
+    connection = ensure_server(cwd)
+    env = env_for(connection.address, send_env)
+    workspace_id = connection.join(cwd, client_id=own_name(), env=env).id
+    session_id = _session(connection, workspace_id, given=session, last=last, run_id=wanted["run_id"])
+    _check_model(connection, workspace_id, submit, cwd, is_new=not session_id, run_id=wanted["run_id"])
+    submit = msgspec.structs.replace(submit, session_id=session_id)
+    if detach:
+        click.echo(connection.carry_out(hand_in(workspace_id, submit)).run_id)
+    else:
+        ctx.exit(_wait(workspace_id, submit, style, give_up_after))
+
+
+def _read_submission(wanted: _PromptOptions) -> "Submit":
+    """Read the prompt and the files that the options name. The session is not known yet."""
+    from longboat.cli.prompt import read_attachments, read_prompt, read_schema
     from longboat.wire.ids import new_id
     from longboat.wire.models import Delivery
     from longboat.wire.requests import Approve, Submit
 
-    form, attachments = read_schema(schema) if schema is not None else None, read_attachments(files)
-    text = read_prompt(prompt)
-    connection = ensure_server(cwd)
-    env = env_for(connection.address, send_env)
-    workspace_id = connection.join(cwd, client_id=own_name(), env=env).id
-    session_id = _session(connection, workspace_id, given=session, last=last, run_id=run_id)
-    # A command file may choose its own model.
-    if not session_id and not text.startswith("/") and not _is_known(connection, workspace_id, run_id):
-        check_ready(connection, workspace_id, model)
-    for told in notices_about_model(connection, workspace_id, cwd, model):
-        notice(told)
-    submit = Submit(
-        session_id=session_id,
-        prompt=text,
-        run_id=run_id or new_id(),
+    schema, delivery = wanted["schema"], wanted["delivery"]
+    form, attachments = read_schema(schema) if schema is not None else None, read_attachments(wanted["files"])
+    return Submit(
+        session_id="",
+        prompt=read_prompt(wanted["prompt"]),
+        run_id=wanted["run_id"] or new_id(),
         delivery=Delivery(delivery) if delivery else None,
         attachments=attachments,
-        model=model,
-        approve=Approve.ALL if yolo else Approve.ASK,
-        effort=effort,
+        model=wanted["model"],
+        approve=Approve.ALL if wanted["yolo"] else Approve.ASK,
+        effort=wanted["effort"],
         schema=form,
-        plan=plan,
-        wait_for_answers=wait_for_answers,
+        plan=wanted["plan"],
+        wait_for_answers=wanted["wait_for_answers"],
         client_id=own_name(),
     )
-    if detach:
-        click.echo(connection.play(hand_in(workspace_id, submit)).run_id)
-    else:
-        ctx.exit(_wait(workspace_id, submit, style, give_up_after))
+
+
+def _check_model(
+    connection: "Connection", workspace_id: str, submit: "Submit", cwd: str, *, is_new: bool, run_id: str | None
+) -> None:
+    """Refuse a new session if no model is ready, and show what there is to know about the model."""
+    from longboat.cli.console import notice
+    from longboat.cli.model_notice import check_ready, notices_about_model
+
+    # A command file may choose its own model.
+    if is_new and not submit.prompt.startswith("/") and not _is_known(connection, workspace_id, run_id):
+        check_ready(connection, workspace_id, submit.model)
+    for told in notices_about_model(connection, workspace_id, cwd, submit.model):
+        notice(told)
 
 
 def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float) -> int:

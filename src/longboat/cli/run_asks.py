@@ -27,7 +27,7 @@ from longboat.wire.typed_answers import texts_in
 
 CLEAR_LINE = "\r\x1b[K"
 PROMPT = "> "
-INSIST_S = 60.0
+RETRY_FOR_S = 60.0
 """How long to keep trying to cancel a run that no one can answer, while the server is unreachable."""
 
 
@@ -58,7 +58,7 @@ def can_ask() -> bool:
         return True
 
 
-class Bystander:
+class OthersAnswer:
     """Reports requests and who answered them, and waits."""
 
     asking = False
@@ -88,7 +88,7 @@ class Bystander:
         pass
 
 
-class Nobody(Bystander):
+class NobodyAnswers(OthersAnswer):
     """Cancels the run at its first request for approval. Requests of a turn that it was folded into belong to that
     turn's run. A question comes only if someone can answer it elsewhere, and waits for them."""
 
@@ -109,10 +109,10 @@ class Nobody(Bystander):
             await super().hear(event)
         elif self._unanswerable is None:
             self._unanswerable = ask
-            await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=INSIST_S)
+            await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=RETRY_FOR_S)
 
 
-class Person:
+class PersonAnswers:
     """Asks at the terminal, one request at a time, in order. Requests answered elsewhere are dropped."""
 
     unanswerable: Permission | None = None
@@ -248,7 +248,7 @@ class Person:
             self._begin()
 
 
-class Stage:
+class RunDisplay:
     """The display of a run, paused while a person is being asked, so that output does not bury the prompt."""
 
     def __init__(self, display: Display, *, sub_agents: bool = True) -> None:
@@ -256,7 +256,7 @@ class Stage:
         self.display = display
         self.sub_agents = sub_agents and display.sub_agents
         self._held: deque[Event] = deque()
-        self.answering: Answering = Bystander(display)
+        self.answering: Answering = OthersAnswer(display)
 
     async def take(self, event: Event) -> None:
         """Handle requests for answers, and show everything else."""

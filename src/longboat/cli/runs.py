@@ -1,6 +1,6 @@
 """`longboat runs`: list the runs of a directory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +10,7 @@ from longboat.cli.console import ago, elapsed, json_line, notice, one_line, tabl
 from longboat.cli.options import cwd_option, elsewhere, format_option
 from longboat.wire.amounts import cost_of, duration, worked_s
 from longboat.wire.ids import person
-from longboat.wire.models import Delivery, Outcome, Run, RunState
+from longboat.wire.models import Delivery, Outcome, Run, RunPage, RunState
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
@@ -67,14 +67,8 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     pages = connection.pages(
         lambda after: calls.runs(workspace_id, state=wanted, session_id=session_id, limit=PAGE, after=after)
     )
-    seen: list[str] = []
-    found: list[Run] = []
-    for page in pages:
-        seen += (run.run_id for run in page.items)
-        # With -s, show all runs of that session, even if it belongs to a sub-agent.
-        found += (run for run in page.items if everything or session_id or run.parent_run_id is None)
-        if len(found) > limit:
-            break
+    # With -s, show all runs of that session, even if it belongs to a sub-agent.
+    seen, found = _read(pages, limit, with_sub_agents=everything or session_id is not None)
     if style == "json":
         for run in found[:limit]:
             json_line(run)
@@ -89,6 +83,18 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
             notice(f"More runs: longboat runs{options}")
     else:
         click.echo("No runs.")
+
+
+def _read(pages: Iterable[RunPage], limit: int, *, with_sub_agents: bool) -> tuple[list[str], list[Run]]:
+    """The ids of all runs that were read, and the runs to list: more than `limit` of them if there are more."""
+    seen: list[str] = []
+    found: list[Run] = []
+    for page in pages:
+        seen += (run.run_id for run in page.items)
+        found += (run for run in page.items if with_sub_agents or run.parent_run_id is None)
+        if len(found) > limit:
+            break
+    return seen, found
 
 
 def _families(runs: Sequence[Run]) -> list[Run]:

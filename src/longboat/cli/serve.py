@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from longboat.config.settings import Settings
     from longboat.wire.discovery import Discovery
+
+SECRET_LENGTH = 16
+MAKE_SECRET = "Make one with `openssl rand -hex 32`."
 
 
 @click.command(short_help="Run a server in the foreground.")
@@ -31,12 +35,12 @@ if TYPE_CHECKING:
     "--node",
     envvar="LONGBOAT_NODE",
     metavar="NAME",
-    help="Name of this server in a cluster.  [default: the host's name]",
+    help="Name of this node in a cluster.  [default: the host's name]",
 )
 @click.option(
     "--advertise",
     metavar="URL",
-    help="Where the other servers of a cluster reach this one.  [default: where it listens]",
+    help="Address at which other nodes reach this one.  [default: where it listens]",
 )
 @click.option("--idle-exit", type=click.FloatRange(0), metavar="SECONDS", hidden=True)
 @click.pass_context
@@ -64,6 +68,11 @@ def serve(
     """
     if port is not None and host is None:
         host = "127.0.0.1"
+    _check_cluster(
+        store=store,
+        named=node is not None and ctx.get_parameter_source("node") is ParameterSource.COMMANDLINE,
+        advertised=advertise is not None,
+    )
     settings = _settings(
         socket=socket,
         host=host,
@@ -107,21 +116,37 @@ def _settings(
     runtime = discovery.runtime_dir(os.environ, os.getuid()).absolute()
     data = Path(data_dir) if data_dir else discovery.data_dir(os.environ, Path.home())
     path = runtime / discovery.SOCKET_NAME if socket is None else Path(socket).absolute()
+    secret = os.environ.get("LONGBOAT_CLUSTER_SECRET", "")
+    in_store = bool(store and secret) and not os.environ.get("LONGBOAT_TOKEN")
     return Settings(
         data_dir=data.absolute(),
         runtime_dir=runtime,
         socket=None if socket == "none" else path,
         host=host,
         port=port,
-        token=token_for(data.absolute(), os.environ),
+        token="" if in_store else token_for(data.absolute(), os.environ),
         store=_checked_store(store),
         node=_checked_node(node or gethostname()),
-        advertise=advertise,
-        cluster_secret=os.environ.get("LONGBOAT_CLUSTER_SECRET", ""),
+        advertise=_checked_advertise(advertise),
+        cluster_secret=secret,
         idle_exit_s=idle_exit_s,
         server=server,
         heartbeat_s=server.heartbeat_s,
     )
+
+
+def _check_cluster(*, store: str | None, named: bool, advertised: bool) -> None:
+    """Refuse options that only make sense in a cluster if it lacks something."""
+    if not store:
+        if named or advertised:
+            option = "--node" if named else "--advertise"
+            raise click.UsageError(f"{option} is only for clusters and needs --store (or LONGBOAT_STORE).")
+        return
+    secret = os.environ.get("LONGBOAT_CLUSTER_SECRET", "")
+    if named and not secret:
+        raise click.UsageError(f"--node is only for clusters: set LONGBOAT_CLUSTER_SECRET on every node. {MAKE_SECRET}")
+    if secret and len(secret) < SECRET_LENGTH:
+        raise click.UsageError(f"LONGBOAT_CLUSTER_SECRET is shorter than {SECRET_LENGTH} characters. {MAKE_SECRET}")
 
 
 def _checked_store(store: str | None) -> str | None:
@@ -134,6 +159,25 @@ def _checked_node(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", name):
         raise click.BadParameter("may have letters, digits, dots, dashes and underscores", param_hint="--node")
     return name
+
+
+def _checked_advertise(url: str | None) -> str | None:
+    if url is not None and not _is_origin(url):
+        raise click.BadParameter(
+            "must be like http://boat-1.internal:8911, without a path, user or password", param_hint="--advertise"
+        )
+    return url
+
+
+def _is_origin(url: str) -> bool:
+    """A scheme, a host and at most a port."""
+    try:
+        parts = urlsplit(url)
+        port_is_valid = parts.port != 0
+    except ValueError:
+        return False
+    more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    return port_is_valid and parts.scheme in ("http", "https") and bool(parts.hostname) and not more
 
 
 def _announce(found: "Discovery", settings: "Settings") -> None:

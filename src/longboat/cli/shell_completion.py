@@ -1,11 +1,12 @@
 """Shell completion for ids and models. Asks a running server but never starts one. On any error it offers nothing:
 no one wants an error message from pressing Tab."""
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
+
+from longboat.cli.options import resolve_directory
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -90,4 +91,4 @@ def _items(known: Named, incomplete: str) -> "list[CompletionItem]":
 
 
 def _directory(ctx: click.Context) -> str:
-    return os.path.realpath(ctx.params.get("cwd") or ".")
+    return resolve_directory(ctx.params.get("cwd") or ".")

@@ -8,8 +8,8 @@ import click
 from longboat.cli.options import cwd_option, format_option
 
 if TYPE_CHECKING:
-    from longboat.wire.figures import Latency, SessionFigures, Stats, ToolFigures
     from longboat.wire.models import Usage
+    from longboat.wire.statistics import Latency, SessionFigures, Stats, ToolFigures
 
 WIDTH = 16
 EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -1,5 +1,6 @@
 """`longboat status`."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +25,7 @@ def status(ctx: click.Context, style: str) -> None:
     """
     from longboat.cli.background import probe
     from longboat.cli.connection import Connection
-    from longboat.cli.console import json_line, table
+    from longboat.cli.console import json_line
     from longboat.client import calls
 
     connection = Connection()
@@ -42,14 +43,28 @@ def status(ctx: click.Context, style: str) -> None:
         return
     click.echo(f"server {running.version} at {connection.address}: {health_told(health)}")
     if workspaces:
-        table(("STATE", "CONNECTED", "WORKSPACE"), [_row(each) for each in workspaces])
+        print_workspaces(workspaces)
 
 
-def _row(workspace: "Workspace") -> tuple[str, str, str]:
+def print_workspaces(workspaces: "Sequence[Workspace]") -> None:
+    from longboat.cli.console import ago, notice, one_line, table
+
+    several = any(each.home or each.owner for each in workspaces)
+    head = ("STATE", "CONNECTED", *(("HOME", "OWNER") if several else ()), "WORKSPACE")
+    table(head, [_row(each, several=several) for each in workspaces], spare=("OWNER", "HOME"))
+    for home, since in dict.fromkeys((each.home, each.away_since) for each in workspaces if each.away):
+        when = f"has been down since {since} ({ago(since)})" if since is not None else "is down"
+        notice(f"Node {one_line(home or '')} {when}. Prompts for its directories are queued until it is back.")
+
+
+def _row(workspace: "Workspace", *, several: bool) -> tuple[str, ...]:
+    """`several`: more than one server works on the workspaces."""
     from longboat.cli.console import one_line
 
     people = ", ".join(describe_people(client.client_id for client in workspace.clients))
-    return "busy" if workspace.busy else "idle", one_line(people) or "-", one_line(workspace.path)
+    state = "away" if workspace.away else "busy" if workspace.busy else "idle"
+    nodes = (one_line(workspace.home or "(shared)"), one_line(workspace.owner or "-")) if several else ()
+    return state, one_line(people) or "-", *nodes, one_line(workspace.path)
 
 
 def nobody(address: "Address") -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from longboat.cli.console import json_line, notice, safe
-from longboat.cli.data_dirs import choose_data_dir, data_dir_option
+from longboat.cli.data_dirs import choose_data_dir, data_dir_option, postgres_of
 from longboat.cli.main import Failure
 from longboat.cli.options import format_option
 from longboat.errors import DataDirError
@@ -62,7 +62,7 @@ def back_up_store(ctx: click.Context, file: Path, force: bool, style: str, data_
     from longboat.store.sqlite.backup import back_up
     from longboat.store.sqlite.check import database_of
 
-    source = database_of(_chosen(data_dir))
+    source = database_of(_chosen_for_sqlite(data_dir))
     with _progress("Copying") as progress:
         report = back_up(source, file.absolute(), replace=force, progress=progress)
     if style == "json":
@@ -93,7 +93,7 @@ def restore_store(ctx: click.Context, file: Path, style: str, data_dir: str | No
     """
     from longboat.store.sqlite.backup import restore
 
-    directory = _chosen(data_dir)
+    directory = _chosen_for_sqlite(data_dir)
     try:
         with _progress("Restoring") as progress:
             done = restore(file, directory, progress=progress)
@@ -125,7 +125,7 @@ def _show_restored(done: "Restored") -> None:
     "--node",
     envvar="LONGBOAT_NODE",
     metavar="NAME",
-    help="The server of a cluster that has the directories.  [default: the host's name]",
+    help="Node whose disk has the project directories.  [default: the host's name]",
 )
 @format_option
 @data_dir_option
@@ -183,7 +183,7 @@ def check_store(ctx: click.Context, path: Path | None, style: str, data_dir: str
 
     if path is not None and data_dir is not None:
         raise click.UsageError("Use PATH or --data-dir, not both.")
-    report = check_deeply(database_of(path or _chosen(data_dir)))
+    report = check_deeply(database_of(path or _chosen_for_sqlite(data_dir)))
     if style == "json":
         json_line(report)
     else:
@@ -243,6 +243,14 @@ def _chosen(data_dir: str | None) -> Path:
     if chosen.note:
         notice(safe(chosen.note))
     return chosen.path
+
+
+def _chosen_for_sqlite(data_dir: str | None) -> Path:
+    """The data directory. Refuses it if its server has the sessions elsewhere: the file there is an old one."""
+    directory = _chosen(data_dir)
+    if address := postgres_of(directory):
+        raise Failure(f"The sessions of this server are in PostgreSQL ({safe(address)}): use pg_dump and pg_restore.")
+    return directory
 
 
 @contextmanager

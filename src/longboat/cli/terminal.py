@@ -128,22 +128,27 @@ def _chosen(known: Sequence[Workspace]) -> str:
     if not known:
         raise Failure("No directory is open on that server.", "Choose one with --cwd /path/on/the/server.")
     if len(known) == 1:
-        return known[0].path
+        return _name(known[0])
     for number, workspace in enumerate(known, 1):
-        click.echo(f"{number:3}  {safe(workspace.path)}{'  (busy)' if workspace.busy else ''}")
+        click.echo(f"{number:3}  {safe(_name(workspace))}{'  (busy)' if workspace.busy else ''}")
     here = os.path.realpath(".")
     usual = next((number for number, each in enumerate(known, 1) if each.path == here), 1)
     chosen = click.prompt("Directory", value_proc=lambda given: _meant(given, known), default=str(usual))
     return str(chosen)
 
 
+def _name(workspace: Workspace) -> str:
+    """As `--cwd` takes it: with its node, if the directory is on one of several."""
+    return f"{workspace.home}:{workspace.path}" if workspace.home else workspace.path
+
+
 def _meant(given: str, known: Sequence[Workspace]) -> str:
     """The path of a directory given by its number in the list, its path or its id."""
     given = given.strip()
-    names = ((str(number), each.path, each.id) for number, each in enumerate(known, 1))
+    names = ((str(number), each.path, _name(each), each.id) for number, each in enumerate(known, 1))
     for workspace, called in zip(known, names, strict=True):
         if (given.rstrip("/") or given) in called:
-            return workspace.path
+            return _name(workspace)
     raise click.UsageError(
         f"{safe(given)!r} is not in the list: enter a number from 1 to {len(known)}, a path or an id. "
         "(Use --cwd DIR for another directory.)"

@@ -48,16 +48,16 @@ def trust(directory: str, yes: bool, listing: bool, forgetting: bool) -> None:
 
 def _trust(directory: Path, *, yes: bool) -> None:
     from longboat.cli.main import Failure
-    from longboat.config.trust import Standing, record
+    from longboat.config.trust import TrustState, record
 
     found = _review(directory)
     if not found.file.exists():
         raise Failure(f"There is no {_display_path(found.file)}.", "Give the directory: longboat trust DIR")
-    if found.standing is Standing.HARMLESS:
+    if found.trust_state is TrustState.HARMLESS:
         click.echo(f"{_display_path(found.file)} asks for nothing that needs trust.")
         return
     _print(found)
-    if found.standing is Standing.TRUSTED:
+    if found.trust_state is TrustState.TRUSTED:
         click.echo("This file is trusted.")
         return
     if not yes:
@@ -70,9 +70,9 @@ def _trust(directory: Path, *, yes: bool) -> None:
 
 def _print(found: "Review") -> None:
     from longboat.config.source import format_path
-    from longboat.config.trust import Standing
+    from longboat.config.trust import TrustState
 
-    changed = " has changed since you trusted it. It" if found.standing is Standing.CHANGED else ""
+    changed = " has changed since you trusted it. It" if found.trust_state is TrustState.CHANGED else ""
     click.echo(f"{_display_path(found.file)}{changed} asks for:\n")
     for demand in found.demands:
         # Escaped, and never shortened: a person must see exactly what they are asked to trust.
@@ -112,14 +112,14 @@ def _references_of(text: str) -> str:
 
 def _list() -> None:
     from longboat.cli.console import table
-    from longboat.config.trust import Standing, recorded
+    from longboat.config.trust import TrustState, recorded
     from longboat.errors import ConfigInvalid
 
     def state(directory: str) -> str:
         try:
-            return str(_review(Path(directory)).standing)
+            return str(_review(Path(directory)).trust_state)
         except ConfigInvalid:  # it was valid when it was trusted, so it has changed
-            return str(Standing.CHANGED)
+            return str(TrustState.CHANGED)
 
     directories = sorted(recorded(_record_file()))
     if directories:

@@ -10,7 +10,7 @@ from longboat.cli.options import cwd_option
 
 if TYPE_CHECKING:
     from longboat.client.call import Call
-    from longboat.wire.workshop import Undone
+    from longboat.wire.workspace_state import Undone
 
 WORDS = 70
 """Columns of the prompt shown, enough to recognize the turn."""

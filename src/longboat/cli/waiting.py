@@ -18,7 +18,7 @@ from longboat.cli.console import one_line, safe
 from longboat.cli.display import Display
 from longboat.cli.main import Failure
 from longboat.cli.options import own_name
-from longboat.cli.run_asks import Nobody, Person, Stage, can_ask
+from longboat.cli.run_asks import NobodyAnswers, PersonAnswers, RunDisplay, can_ask
 from longboat.cli.runs import OUTCOMES
 from longboat.client import Client, Event
 from longboat.client.reconnection import STOPPED
@@ -36,7 +36,7 @@ CANCELED = 130
 
 def submit_and_wait(workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float) -> int:
     """Submit, show the run, and return the exit code."""
-    return asyncio.run(_submit_and_wait(workspace_id, submit, Stage(display), give_up_after_s))
+    return asyncio.run(_submit_and_wait(workspace_id, submit, RunDisplay(display), give_up_after_s))
 
 
 def wait(
@@ -44,18 +44,18 @@ def wait(
 ) -> int:
     """Show a run that was submitted before, and return the exit code. `is_sub_agent`: the run is a sub-agent's, so its
     events are shown in full."""
-    stage = Stage(display, sub_agents=not is_sub_agent)
-    return asyncio.run(_wait(workspace_id, run_id, stage, give_up_after_s))
+    run_display = RunDisplay(display, sub_agents=not is_sub_agent)
+    return asyncio.run(_wait(workspace_id, run_id, run_display, give_up_after_s))
 
 
-async def _submit_and_wait(workspace_id: str, submit: Submit, stage: Stage, give_up_after_s: float) -> int:
+async def _submit_and_wait(workspace_id: str, submit: Submit, run_display: RunDisplay, give_up_after_s: float) -> int:
     complete, run_id = None, submit.run_id or ""
-    async with Client(client_id=submit.client_id, answers=can_ask(), on_outage=_told_by(stage)) as client:
+    async with Client(client_id=submit.client_id, answers=can_ask(), on_outage=_told_by(run_display)) as client:
         if can_ask():
-            stage.answering = Person(client, workspace_id, stage.display)
+            run_display.answering = PersonAnswers(client, workspace_id, run_display.display)
         elif not submit.wait_for_answers:
-            stage.answering = Nobody(client, workspace_id, run_id, stage.display)
-        interrupt = _Interrupt(client, workspace_id, run_id, stage)
+            run_display.answering = NobodyAnswers(client, workspace_id, run_id, run_display.display)
+        interrupt = _Interrupt(client, workspace_id, run_id, run_display)
         loop = asyncio.get_running_loop()
         for each in STOP_SIGNALS:
             loop.add_signal_handler(each, interrupt)
@@ -72,41 +72,46 @@ async def _submit_and_wait(workspace_id: str, submit: Submit, stage: Stage, give
             schema=submit.schema,
             plan=submit.plan,
             wait_for_answers=submit.wait_for_answers,
-            sub_agents=stage.sub_agents,
+            sub_agents=run_display.sub_agents,
             give_up_after_s=give_up_after_s,
         )
         try:
             async with interrupt.deadline:
-                complete = await _show_events(events, run_id, stage, interrupt.accepted)
+                complete = await _show_events(events, run_id, run_display, interrupt.accepted)
         except TimeoutError:
-            stage.say(interrupt.unheeded)
+            run_display.say(interrupt.unheeded)
         finally:
             for each in STOP_SIGNALS:
                 loop.remove_signal_handler(each)
             await interrupt.settled()
         await _mark_seen(client, complete)
-    if stage.answering.unanswerable is not None and not interrupt.asked:
-        raise _unanswered(stage.answering.unanswerable)
+    return _end(complete, interrupt, run_display)
+
+
+def _end(complete: RunComplete | None, interrupt: "_Interrupt", run_display: RunDisplay) -> int:
+    """Say what there is to say about the end of the run; the exit code."""
+    if run_display.answering.unanswerable is not None and not interrupt.asked:
+        raise _unanswered(run_display.answering.unanswerable)
     if interrupt.asked and (complete is None or complete.outcome is not Outcome.CANCELED):
         if complete is not None:
-            stage.say(f"The run had already ended: {OUTCOMES[complete.outcome]}")
+            run_display.say(f"The run had already ended: {OUTCOMES[complete.outcome]}")
         return CANCELED
-    code = _exit_code(complete, stage)
+    code = _exit_code(complete, run_display)
     if complete is not None and sys.stdout.isatty():
-        stage.say(f'session {complete.session_id}; continue with: longboat run -c "…"')
+        run_display.say(f'session {complete.session_id}; continue with: longboat run -c "…"')
     return code
 
 
-async def _wait(workspace_id: str, run_id: str, stage: Stage, give_up_after_s: float) -> int:
+async def _wait(workspace_id: str, run_id: str, run_display: RunDisplay, give_up_after_s: float) -> int:
     accepted = asyncio.Event()
     accepted.set()
-    async with Client(client_id=own_name(), answers=can_ask(), on_outage=_told_by(stage)) as client:
+    async with Client(client_id=own_name(), answers=can_ask(), on_outage=_told_by(run_display)) as client:
         if can_ask():
-            stage.answering = Person(client, workspace_id, stage.display)
-        events = client.watch(workspace_id, run_id, sub_agents=stage.sub_agents, give_up_after_s=give_up_after_s)
-        complete = await _show_events(events, run_id, stage, accepted)
+            run_display.answering = PersonAnswers(client, workspace_id, run_display.display)
+        events = client.watch(workspace_id, run_id, sub_agents=run_display.sub_agents, give_up_after_s=give_up_after_s)
+        complete = await _show_events(events, run_id, run_display, accepted)
         await _mark_seen(client, complete)
-    return _exit_code(complete, stage)
+    return _exit_code(complete, run_display)
 
 
 async def _mark_seen(client: Client, complete: RunComplete | None) -> None:
@@ -122,7 +127,7 @@ async def _mark_seen(client: Client, complete: RunComplete | None) -> None:
 
 
 async def _show_events(
-    events: AsyncGenerator[Event, None], run_id: str, stage: Stage, accepted: asyncio.Event
+    events: AsyncGenerator[Event, None], run_id: str, run_display: RunDisplay, accepted: asyncio.Event
 ) -> RunComplete | None:
     """Show all events of the run. `accepted` is set by the first."""
     complete = None
@@ -130,7 +135,7 @@ async def _show_events(
         async with aclosing(events):
             async for event in events:
                 accepted.set()
-                await stage.take(event)
+                await run_display.take(event)
                 if isinstance(event.payload, RunComplete) and event.payload.run_id == run_id:
                     complete = event.payload
     except ServerUnreachable as error:
@@ -139,7 +144,7 @@ async def _show_events(
         hint = f"The server has the prompt. Follow the run with: longboat watch {shlex.quote(run_id)}"
         raise Failure(error.message, hint) from error
     finally:
-        await stage.answering.aclose()
+        await run_display.answering.aclose()
     return complete
 
 
@@ -156,27 +161,27 @@ def _unanswered(ask: Permission) -> Failure:
     )
 
 
-def _told_by(stage: Stage) -> Callable[[LongboatError | None], None]:
+def _told_by(run_display: RunDisplay) -> Callable[[LongboatError | None], None]:
     def tell(lost: LongboatError | None) -> None:
         if lost is None:
-            stage.say("Reconnected.")
+            run_display.say("Reconnected.")
         elif lost.code == STOPPED:
-            stage.say(f"{lost.message} (Waiting for it to come back.)")
+            run_display.say(f"{lost.message} (Waiting for it to come back.)")
         else:
-            stage.say("Connection lost. Reconnecting…")
+            run_display.say("Connection lost. Reconnecting…")
             revive()
 
     return tell
 
 
-def _exit_code(complete: RunComplete | None, stage: Stage) -> int:
+def _exit_code(complete: RunComplete | None, run_display: RunDisplay) -> int:
     if complete is None:
         raise AssertionError("the events of a run end with run_complete or raise")
     match complete.outcome:
         case Outcome.END_TURN:
             return 0
         case Outcome.CANCELED:
-            stage.say("canceled")
+            run_display.say("canceled")
             return CANCELED
         case Outcome.ERROR | Outcome.INTERRUPTED:
             raise Failure(complete.error or "The run was interrupted.", _how_to_go_on(complete))
@@ -192,11 +197,11 @@ class _Interrupt:
     """The handler of stop signals: cancels the run once it is accepted, and limits the wait. A second signal exits at
     once."""
 
-    def __init__(self, client: Client, workspace_id: str, run_id: str, stage: Stage) -> None:
+    def __init__(self, client: Client, workspace_id: str, run_id: str, run_display: RunDisplay) -> None:
         self._client = client
         self._workspace_id = workspace_id
         self._run_id = run_id
-        self._stage = stage
+        self._run_display = run_display
         self._tasks = Tasks()
         self.asked = False
         self._delivered = False
@@ -215,7 +220,7 @@ class _Interrupt:
     def __call__(self) -> None:
         if self.asked:
             os._exit(CANCELED)  # every display flushes what it writes
-        self._stage.say("Canceling… (press Ctrl-C again to exit now)")
+        self._run_display.say("Canceling… (press Ctrl-C again to exit now)")
         self.asked = True
         self._tasks.spawn(self._cancel(), name="cancel the run")
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)
@@ -227,7 +232,7 @@ class _Interrupt:
             await self._client.cancel_run(self._workspace_id, self._run_id, give_up_after_s=2 * STOP_S)
             self._delivered = True
         except LongboatError as error:
-            self._stage.say(error.message)
+            self._run_display.say(error.message)
 
     async def settled(self) -> None:
         await self._tasks.aclose()

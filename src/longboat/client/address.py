@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from longboat import regular
+from longboat import regular_files
 from longboat.errors import BadInput
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery, runtime_dir
 
@@ -67,7 +67,7 @@ def find(
 def read_discovery(environ: Mapping[str, str]) -> Discovery | None:
     """What the user's server last said of itself; it may be dead by now. None when there is nothing readable."""
     try:
-        return msgspec.json.decode(regular.read(_runtime_dir(environ) / DISCOVERY_NAME), type=Discovery)
+        return msgspec.json.decode(regular_files.read(_runtime_dir(environ) / DISCOVERY_NAME), type=Discovery)
     except (OSError, msgspec.MsgspecError):
         return None
 

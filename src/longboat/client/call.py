@@ -1,7 +1,7 @@
 """A request as a value: what to send, and how to read the answer. Pure; `calls` has one for every route."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import NoneType
 from typing import Generic, TypeVar, cast
 from urllib.parse import urlencode
@@ -10,6 +10,7 @@ import msgspec
 
 from longboat.client.answers import error_from
 from longboat.errors import LongboatError
+from longboat.wire.ids import repeated_key
 
 T = TypeVar("T")
 
@@ -23,8 +24,14 @@ class Call(Generic[T]):
     answer: type[T]
     params: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    key: str | None = None
+    """Makes it repeatable: the server answers a repeated request with the same key as the first time."""
     repeatable: bool = True
     timeout_s: float = 30.0
+
+    def repeated(self) -> "Call[T]":
+        """This call for another try: the one before may have been done."""
+        return self if self.key is None else replace(self, key=repeated_key(self.key))
 
     @property
     def target(self) -> str:
@@ -33,7 +40,8 @@ class Call(Generic[T]):
 
     @property
     def headers(self) -> dict[str, str]:
-        return {} if self.body is None else {"content-type": "application/json"}
+        given = {} if self.body is None else {"content-type": "application/json"}
+        return given if self.key is None else given | {"idempotency-key": self.key}
 
     def read(self, status: int, content: bytes) -> T:
         """The answer, or the error that it tells of. Any 2xx is success (R5)."""

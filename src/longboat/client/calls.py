@@ -4,6 +4,7 @@ Must not know httpx, sockets or event loops: the async client, the sync client a
 """
 
 import os
+import re
 from collections.abc import Mapping
 from types import NoneType
 from urllib.parse import quote
@@ -11,10 +12,10 @@ from urllib.parse import quote
 import msgspec
 
 from longboat.client.call import Call
-from longboat.wire import archive, asks, figures, listings, models, requests, review, workshop
+from longboat.wire import archive, asks, listings, models, requests, review, statistics, workspace_state
 from longboat.wire import inbox as inboxes
 from longboat.wire import search as search_shapes
-from longboat.wire.ids import new_id
+from longboat.wire.ids import new_id, new_key
 from longboat.wire.model_requests import SentRequestBody, SentRequests
 from longboat.wire.providers import Provider, ProviderCheck, ProviderPage
 
@@ -51,13 +52,18 @@ def health() -> Call[models.Health]:
     return Call(method="GET", path=_path("health"), answer=models.Health, timeout_s=5)
 
 
+def ready() -> Call[models.Health]:
+    """Check whether the server takes work: raises ServerLeaving or StoreUnavailable if another one should be asked."""
+    return Call(method="GET", path=_path("ready"), answer=models.Health, timeout_s=5)
+
+
 def version() -> Call[models.Version]:
     """Get the version of the server and of its protocol."""
     return Call(method="GET", path=_path("version"), answer=models.Version, timeout_s=5)
 
 
 def nodes() -> Call[listings.NodePage]:
-    """List the servers that share the server's database; none if there is only one."""
+    """List the nodes that share the server's database; none if there is only one."""
     return Call(method="GET", path=_path("nodes"), answer=listings.NodePage)
 
 
@@ -67,9 +73,9 @@ def shutdown(*, if_idle: bool = False) -> Call[None]:
     return Call(method="POST", path=_path("control"), answer=NoneType, body=body)
 
 
-def open_web() -> Call[models.WebDoor]:
+def open_web() -> Call[models.BrowserAddress]:
     """Make the server listen on a loopback TCP port for a browser on its machine, unless it already listens on TCP."""
-    return Call(method="POST", path=_path("web"), answer=models.WebDoor)
+    return Call(method="POST", path=_path("web"), answer=models.BrowserAddress)
 
 
 def providers() -> Call[ProviderPage]:
@@ -108,13 +114,30 @@ def workspaces() -> Call[models.WorkspacePage]:
     return Call(method="GET", path=_path("workspaces"), answer=models.WorkspacePage)
 
 
+_ON_NODE = re.compile(r"([A-Za-z0-9._-]+):(/.*)", re.DOTALL)
+
+
+def split_node(path: str) -> tuple[str | None, str]:
+    """The node that a directory is on, if it is given as `NODE:/path`, and its path, made absolute."""
+    found = _ON_NODE.fullmatch(path)
+    return (found[1], found[2]) if found else (None, os.path.abspath(path))
+
+
 def join(
     path: str | os.PathLike[str], client_id: str | None, env: Mapping[str, str] | None = None
 ) -> Call[models.Workspace]:
-    """Make the path absolute first: the server resolves links, but only the client knows its working directory."""
+    """Make the path absolute first: the server resolves links, but only the client knows its working directory.
+    `NODE:/path` is a directory on that node of a cluster."""
     environ = None if env is None else dict(env)
-    body = _encode(requests.CreateWorkspace(path=os.path.abspath(path), client_id=client_id, env=environ))
+    node, there = split_node(os.fspath(path))
+    body = _encode(requests.CreateWorkspace(path=there, client_id=client_id, env=environ, node=node))
     return Call(method="POST", path=_path("workspaces"), answer=models.Workspace, body=body)
+
+
+def move_workspace(workspace_id: str, node: str, *, force: bool = False) -> Call[models.Workspace]:
+    """Move a workspace to another node. All nodes must share its directory. `force`: even if a run is active."""
+    body = _encode(requests.MoveWorkspace(node=node, force=force))
+    return Call(method="POST", path=_in(workspace_id, "move"), answer=models.Workspace, body=body, timeout_s=120)
 
 
 def workspace(workspace_id: str) -> Call[models.Workspace]:
@@ -210,9 +233,9 @@ def messages(
     return Call(method="GET", path=path, answer=models.MessagePage, params=_page(limit, after, before=before))
 
 
-def todos(workspace_id: str, session_id: str) -> Call[workshop.Todos]:
+def todos(workspace_id: str, session_id: str) -> Call[workspace_state.Todos]:
     """Get the plan of a session."""
-    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "todos"), answer=workshop.Todos)
+    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "todos"), answer=workspace_state.Todos)
 
 
 def shell(workspace_id: str, session_id: str, request: requests.RunShell) -> Call[models.Accepted]:
@@ -278,15 +301,15 @@ def edit_run(workspace_id: str, run_id: str, request: requests.EditRun) -> Call[
 
 def cancel_session(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
     """Cancel everything accepted so far in a session."""
-    # Not repeatable: a second one would also catch prompts accepted in between.
     path = _in(workspace_id, "agent", "sessions", session_id, "cancel")
-    return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
+    # Without the key, a repeated one would also catch prompts accepted in between.
+    return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), key=new_key())
 
 
 def clear_queue(workspace_id: str, session_id: str, client_id: str | None = None) -> Call[models.Canceled]:
     """Cancel the waiting runs of a session, but not the active one."""
     path = _in(workspace_id, "agent", "sessions", session_id, "prompts", "clear")
-    return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), repeatable=False)
+    return Call(method="POST", path=path, answer=models.Canceled, params=_named(client_id), key=new_key())
 
 
 def queued(workspace_id: str, session_id: str) -> Call[models.RunPage]:
@@ -359,32 +382,34 @@ def unsubscribe_push(endpoint: str) -> Call[None]:
     return Call(method="DELETE", path=_path("push", "subscriptions"), answer=NoneType, params={"endpoint": endpoint})
 
 
-def jobs(workspace_id: str) -> Call[workshop.JobPage]:
+def jobs(workspace_id: str) -> Call[workspace_state.JobPage]:
     """List the background commands of a workspace, oldest first."""
-    return Call(method="GET", path=_in(workspace_id, "jobs"), answer=workshop.JobPage)
+    return Call(method="GET", path=_in(workspace_id, "jobs"), answer=workspace_state.JobPage)
 
 
-def job(workspace_id: str, job_id: str, *, after: int | None = None, wait_s: float = 0) -> Call[workshop.JobOutput]:
+def job(
+    workspace_id: str, job_id: str, *, after: int | None = None, wait_s: float = 0
+) -> Call[workspace_state.JobOutput]:
     """Get one background command with its newest output, or with the output that follows `after`. Waits up to `wait_s`
     seconds for more."""
     params = {} if after is None else {"after": str(after), "wait": str(wait_s)}
     path = _in(workspace_id, "jobs", job_id)
-    return Call(method="GET", path=path, answer=workshop.JobOutput, params=params, timeout_s=wait_s + 30)
+    return Call(method="GET", path=path, answer=workspace_state.JobOutput, params=params, timeout_s=wait_s + 30)
 
 
-def kill_job(workspace_id: str, job_id: str, client_id: str | None = None) -> Call[workshop.Job]:
+def kill_job(workspace_id: str, job_id: str, client_id: str | None = None) -> Call[workspace_state.Job]:
     """Stop a job and all processes it started. Does nothing if it has ended."""
     path = _in(workspace_id, "jobs", job_id, "kill")
-    return Call(method="POST", path=path, answer=workshop.Job, params=_named(client_id))
+    return Call(method="POST", path=path, answer=workspace_state.Job, params=_named(client_id))
 
 
-def mcp(workspace_id: str) -> Call[workshop.McpPage]:
+def mcp(workspace_id: str) -> Call[workspace_state.McpPage]:
     """List the MCP servers of a workspace and their state."""
     # Connecting to them for the first time may take a while.
-    return Call(method="GET", path=_in(workspace_id, "mcp"), answer=workshop.McpPage, timeout_s=60)
+    return Call(method="GET", path=_in(workspace_id, "mcp"), answer=workspace_state.McpPage, timeout_s=60)
 
 
-def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -> Call[workshop.McpEvent]:
+def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -> Call[workspace_state.McpEvent]:
     """Log in to an MCP server. The first call returns the page to open as `authorization_url`. If the browser cannot
     reach the server, complete the login with a second call: pass the address where the browser ended as
     `redirect_url`."""
@@ -393,33 +418,33 @@ def mcp_login(workspace_id: str, server: str, redirect_url: str | None = None) -
     return Call(
         method="POST",
         path=path,
-        answer=workshop.McpEvent,
+        answer=workspace_state.McpEvent,
         body=body,
         repeatable=redirect_url is None,
         timeout_s=60,
     )
 
 
-def lsp(workspace_id: str) -> Call[workshop.LspPage]:
+def lsp(workspace_id: str) -> Call[workspace_state.LspPage]:
     """List the language servers that were needed so far, and their state."""
-    return Call(method="GET", path=_in(workspace_id, "lsp"), answer=workshop.LspPage)
+    return Call(method="GET", path=_in(workspace_id, "lsp"), answer=workspace_state.LspPage)
 
 
-def skills(workspace_id: str) -> Call[workshop.SkillPage]:
+def skills(workspace_id: str) -> Call[workspace_state.SkillPage]:
     """List the skills, custom commands and sub-agents in the project's and the user's files."""
-    return Call(method="GET", path=_in(workspace_id, "skills"), answer=workshop.SkillPage)
+    return Call(method="GET", path=_in(workspace_id, "skills"), answer=workspace_state.SkillPage)
 
 
-def undo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
+def undo(workspace_id: str, session_id: str) -> Call[workspace_state.Undone]:
     """Undo the newest turn: its file changes and its messages."""
     path = _in(workspace_id, "sessions", session_id, "undo")
-    return Call(method="POST", path=path, answer=workshop.Undone, repeatable=False)
+    return Call(method="POST", path=path, answer=workspace_state.Undone, repeatable=False)
 
 
-def redo(workspace_id: str, session_id: str) -> Call[workshop.Undone]:
+def redo(workspace_id: str, session_id: str) -> Call[workspace_state.Undone]:
     """Redo what was undone last."""
     path = _in(workspace_id, "sessions", session_id, "redo")
-    return Call(method="POST", path=path, answer=workshop.Undone, repeatable=False)
+    return Call(method="POST", path=path, answer=workspace_state.Undone, repeatable=False)
 
 
 def revert(workspace_id: str, session_id: str, request: requests.Revert) -> Call[review.Reverted]:
@@ -512,22 +537,22 @@ def welcome(workspace_id: str) -> Call[listings.Welcome]:
     return Call(method="GET", path=_in(workspace_id, "welcome"), answer=listings.Welcome)
 
 
-def session_usage(workspace_id: str, session_id: str) -> Call[figures.SessionUsage]:
+def session_usage(workspace_id: str, session_id: str) -> Call[statistics.SessionUsage]:
     """Get the usage of the newest runs of a session, oldest first."""
-    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "usage"), answer=figures.SessionUsage)
+    return Call(method="GET", path=_in(workspace_id, "sessions", session_id, "usage"), answer=statistics.SessionUsage)
 
 
-def session_timeline(workspace_id: str, session_id: str) -> Call[figures.SessionTimeline]:
+def session_timeline(workspace_id: str, session_id: str) -> Call[statistics.SessionTimeline]:
     """Get the tool calls of the newest runs of a session: when each was made, how long it waited for people and how
     long it ran."""
     path = _in(workspace_id, "sessions", session_id, "timeline")
-    return Call(method="GET", path=path, answer=figures.SessionTimeline)
+    return Call(method="GET", path=path, answer=statistics.SessionTimeline)
 
 
-def stats(workspace_id: str | None = None, *, days: int = 30) -> Call[figures.Stats]:
+def stats(workspace_id: str | None = None, *, days: int = 30) -> Call[statistics.Stats]:
     """Get tokens, cost, runs, tool calls and run times of a workspace, or of all workspaces."""
     path = _path("stats") if workspace_id is None else _in(workspace_id, "stats")
-    return Call(method="GET", path=path, answer=figures.Stats, params={"days": str(days)})
+    return Call(method="GET", path=path, answer=statistics.Stats, params={"days": str(days)})
 
 
 def events(workspace_id: str, client_id: str, session_id: str | None, *, answers: bool = False) -> Call[None]:

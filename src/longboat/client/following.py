@@ -1,4 +1,4 @@
-"""Follows one run to its end: a script that asks for I/O and never does any.
+"""Follows one run to its end: a procedure that asks for I/O and never does any.
 
 `follow()` yields steps; the async and the sync client carry them out and send back the responses, or throw the errors.
 So the order (open the stream, then submit; read the run after a resync) is written once and tested without a server.
@@ -27,7 +27,7 @@ from longboat.wire.models import (
     ToolResultPart,
 )
 from longboat.wire.requests import Submit
-from longboat.wire.workshop import FileChange
+from longboat.wire.workspace_state import FileChange
 
 T = TypeVar("T")
 
@@ -46,14 +46,14 @@ class Next:
 
 
 Step = Call[Any] | Open | Next | Event
-Script = Generator[Step, Any, T]
+Procedure = Generator[Step, Any, T]
 Asking = Generator[Call[Any], Any, T]
-"""A script that needs no stream."""
+"""A procedure that needs no stream."""
 
 
 def follow(
     workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None, *, sub_agents: bool = False
-) -> Script[None]:
+) -> Procedure[None]:
     """Yield the events of the run; the last one is its terminal event (R1). Submits `submit` first, if given.
     `sub_agents` includes the events of the run's sub-agents."""
     own = _Own(run_id=run_id, session_id=session_id, sub_agents=sub_agents)
@@ -79,7 +79,7 @@ def follow(
             return
 
 
-def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Script[None]:
+def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Procedure[None]:
     """Yield the messages with the tool calls that are running now. They are finished, so no snapshot has them, but
     without them a reader cannot tell which call the output belongs to."""
     for run in snapshot.runs:
@@ -95,7 +95,7 @@ def _calls_under_way(workspace_id: str, own: "_Own", snapshot: Snapshot) -> Scri
             yield from _makers(workspace_id, own, session_id, call_ids)
 
 
-def _makers(workspace_id: str, own: "_Own", session_id: str, call_ids: set[str]) -> Script[None]:
+def _makers(workspace_id: str, own: "_Own", session_id: str, call_ids: set[str]) -> Procedure[None]:
     """Yield the messages of a session that contain these calls."""
     after = None
     while True:

@@ -15,8 +15,8 @@ import msgspec
 
 from longboat.client import calls, prompting
 from longboat.client.call import Call
-from longboat.client.following import Script, ask
-from longboat.wire import asks, models, requests, review, workshop
+from longboat.client.following import Procedure, ask
+from longboat.wire import asks, models, requests, review, workspace_state
 from longboat.wire import inbox as inboxes
 from longboat.wire.archive import SessionExport
 
@@ -24,10 +24,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Play:
-    """A script, and how long an outage may last while a client plays it."""
+class EventProcedure:
+    """A procedure, and how long an outage may last while a client carries it out."""
 
-    script: Script[None]
+    procedure: Procedure[None]
     give_up_after_s: float | None
 
 
@@ -63,7 +63,7 @@ def run(
     wait_for_answers: bool = False,
     sub_agents: bool = False,
     give_up_after_s: float | None = 60.0,
-) -> Play:
+) -> EventProcedure:
     """Submit a prompt and yield the events of its run; the last one is `run_complete`.
 
     Without `session_id`, this creates a session. Without `workspace_id`, it uses the workspace of `path`, by default
@@ -87,22 +87,26 @@ def run(
         wait_for_answers=wait_for_answers,
         client_id=client_id,
     )
-    script = _run(workspace_id, path or ".", submit, sub_agents=sub_agents)
-    return Play(script=script, give_up_after_s=give_up_after_s)
+    procedure = _run(workspace_id, path or ".", submit, sub_agents=sub_agents)
+    return EventProcedure(procedure=procedure, give_up_after_s=give_up_after_s)
 
 
 def _run(
     workspace_id: str | None, path: str | os.PathLike[str], submit: requests.Submit, *, sub_agents: bool
-) -> Script[None]:
+) -> Procedure[None]:
     if workspace_id is None:
         workspace_id = (yield from ask(calls.join(path, submit.client_id))).id
     yield from prompting.run(workspace_id, submit, sub_agents=sub_agents)
 
 
-def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False, give_up_after_s: float | None = 60.0) -> Play:
+def watch(
+    workspace_id: str, run_id: str, *, sub_agents: bool = False, give_up_after_s: float | None = 60.0
+) -> EventProcedure:
     """Yield the events of a run that any client submitted, from now to its `run_complete`, which may be the only one.
     `sub_agents` works as in `run`."""
-    return Play(script=prompting.watch(workspace_id, run_id, sub_agents=sub_agents), give_up_after_s=give_up_after_s)
+    return EventProcedure(
+        procedure=prompting.watch(workspace_id, run_id, sub_agents=sub_agents), give_up_after_s=give_up_after_s
+    )
 
 
 def join(
@@ -201,17 +205,7 @@ def redo_revert(client_id: str, workspace_id: str, session_id: str, revert_id: s
     return calls.redo_revert(workspace_id, session_id, revert_id, requests.RedoRevert(client_id=client_id))
 
 
-def cancel_session(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
-    """Cancel everything accepted so far in a session. Does nothing if the session is idle."""
-    return calls.cancel_session(workspace_id, session_id, client_id)
-
-
-def clear_queue(client_id: str, workspace_id: str, session_id: str) -> Call[models.Canceled]:
-    """Cancel the waiting runs of a session, but not the active one."""
-    return calls.clear_queue(workspace_id, session_id, client_id)
-
-
-def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[workshop.Job]:
+def kill_job(client_id: str, workspace_id: str, job_id: str) -> Call[workspace_state.Job]:
     """Stop a background command and all processes it started. Does nothing if it has ended."""
     return calls.kill_job(workspace_id, job_id, client_id)
 

@@ -28,7 +28,7 @@ from longboat.wire.models import (
     ToolCallPart,
     ToolResultPart,
 )
-from longboat.wire.workshop import ConfigChanged, Job, LspEvent, McpEvent, TodoItem, Todos
+from longboat.wire.workspace_state import ConfigChanged, Job, LspEvent, McpEvent, TodoItem, Todos
 
 Value = TypeVar("Value")
 

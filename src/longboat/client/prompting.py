@@ -1,5 +1,5 @@
 """Decides which session gets a prompt: the named one, that of the run with the same run_id, or a new one, which it
-deletes if the server refuses the prompt. A script that asks for I/O and never does any."""
+deletes if the server refuses the prompt. A procedure that asks for I/O and never does any."""
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -9,7 +9,7 @@ import msgspec
 
 from longboat.client import calls
 from longboat.client.call import Call
-from longboat.client.following import Asking, Script, ask, follow
+from longboat.client.following import Asking, Procedure, ask, follow
 from longboat.errors import LongboatError, RunIdTaken, RunNotFound, ServerUnreachable
 from longboat.wire.ids import new_id
 from longboat.wire.models import Accepted
@@ -19,10 +19,10 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False) -> Script[None]:
+def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False) -> Procedure[None]:
     """Submit the prompt and yield the events of its run; with `sub_agents`, also those of its sub-agents."""
 
-    def hand_in(submit: Submit) -> Script[None]:
+    def hand_in(submit: Submit) -> Procedure[None]:
         return follow(workspace_id, submit.session_id, submit.run_id or "", submit, sub_agents=sub_agents)
 
     return _placed(workspace_id, submit, hand_in)
@@ -33,7 +33,7 @@ def detach(workspace_id: str, submit: Submit) -> Asking[Accepted]:
     return _placed(workspace_id, submit, lambda submit: ask(calls.submit(workspace_id, submit)))
 
 
-def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Script[None]:
+def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Procedure[None]:
     """Yield the events of a run that any client submitted; with `sub_agents`, also those of its sub-agents."""
     session_id = (yield from ask(calls.get_run(workspace_id, run_id))).session_id
     yield from follow(workspace_id, session_id, run_id, sub_agents=sub_agents)

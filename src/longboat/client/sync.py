@@ -16,10 +16,19 @@ from longboat.client.answers import error_from, may_pass
 from longboat.client.call import Call
 from longboat.client.following import Next, Open
 from longboat.client.inbox import InboxTail
-from longboat.client.methods import Play, documented
+from longboat.client.methods import EventProcedure, documented
 from longboat.client.reconnection import Outage, Reconnection
 from longboat.client.tail import StreamTail, Tail
-from longboat.errors import LongboatError, ServerUnreachable, Unavailable, WorkspaceClosing
+from longboat.errors import (
+    LongboatError,
+    OwnedElsewhere,
+    OwnerLost,
+    OwnerUnreachable,
+    ServerLeaving,
+    ServerUnreachable,
+    Unavailable,
+    WorkspaceClosing,
+)
 from longboat.wire import models
 from longboat.wire.events import Event
 from longboat.wire.ids import new_id
@@ -30,7 +39,8 @@ T = TypeVar("T")
 E = TypeVar("E")
 Lost = tuple[type[LongboatError], ...]
 
-AWAY: Lost = (ServerUnreachable, WorkspaceClosing)
+AWAY: Lost = (ServerUnreachable, WorkspaceClosing, ServerLeaving, OwnedElsewhere, OwnerUnreachable, OwnerLost)
+"""What the next server may answer: of one server after its restart, or of several."""
 
 
 def request_method(make: Callable[P, Call[T]]) -> Callable[Concatenate["SyncClient", P], T]:
@@ -53,24 +63,26 @@ def named_request_method(
     return documented(ask, make, leaving_out=1)
 
 
-def script_method(make: Callable[P, Play]) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
-    """Make a method that plays a script and yields its events."""
-
-    def play(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
-        return self._play(make(*args, **kwargs))
-
-    return documented(play, make, leaving_out=0)
-
-
-def named_script_method(
-    make: Callable[Concatenate[str, P], Play],
+def event_method(
+    make: Callable[P, EventProcedure],
 ) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
-    """Make a method that plays a script with this client's name and yields its events."""
+    """Make a method that carries out a procedure and yields its events."""
 
-    def play(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
-        return self._play(make(self.client_id, *args, **kwargs))
+    def carry_out(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
+        return self._carry_out(make(*args, **kwargs))
 
-    return documented(play, make, leaving_out=1)
+    return documented(carry_out, make, leaving_out=0)
+
+
+def named_event_method(
+    make: Callable[Concatenate[str, P], EventProcedure],
+) -> Callable[Concatenate["SyncClient", P], Generator[Event, None, None]]:
+    """Make a method that carries out a procedure with this client's name and yields its events."""
+
+    def carry_out(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> Generator[Event, None, None]:
+        return self._carry_out(make(self.client_id, *args, **kwargs))
+
+    return documented(carry_out, make, leaving_out=1)
 
 
 def _open(address: Address) -> httpx2.Client:
@@ -123,8 +135,8 @@ class SyncClient:
 
     # -- watching
 
-    run = named_script_method(methods.run)
-    watch = script_method(methods.watch)
+    run = named_event_method(methods.run)
+    watch = event_method(methods.watch)
 
     def events(
         self,
@@ -177,8 +189,8 @@ class SyncClient:
         except httpx2.TransportError as lost:
             raise transport.unreachable(self.address, lost, known=self._reached) from lost
 
-    def _play(self, play: Play) -> Generator[Event, None, None]:
-        script, step = play.script, next(play.script)
+    def _carry_out(self, wanted: EventProcedure) -> Generator[Event, None, None]:
+        procedure, step = wanted.procedure, next(wanted.procedure)
         events: Generator[Event, None, None]
         with ExitStack() as opened:
             while True:
@@ -190,16 +202,16 @@ class SyncClient:
                             yield step
                         case Open(workspace_id=workspace_id, session_id=session_id):
                             opened.close()
-                            stream = self.events(workspace_id, session_id, give_up_after_s=play.give_up_after_s)
+                            stream = self.events(workspace_id, session_id, give_up_after_s=wanted.give_up_after_s)
                             events = opened.enter_context(closing(stream))
                         case Next():
                             answer = next(events)
                         case Call():
-                            answer = self._retry(step, self._reconnection(play.give_up_after_s))
+                            answer = self._retry(step, self._reconnection(wanted.give_up_after_s))
                 except LongboatError as error:
                     refusal = error
                 try:
-                    step = script.send(answer) if refusal is None else script.throw(refusal)
+                    step = procedure.send(answer) if refusal is None else procedure.throw(refusal)
                 except StopIteration:
                     return
 
@@ -223,6 +235,7 @@ class SyncClient:
             except passing as lost:
                 if not call.repeatable:
                     raise
+                call = call.repeated()
                 self._pause(reconnection, lost)
             else:
                 reconnection.heard()
@@ -244,6 +257,7 @@ class SyncClient:
     # -- one request each: `calls` and `methods` have the docstrings
 
     health = request_method(calls.health)
+    ready = request_method(calls.ready)
     version = request_method(calls.version)
     nodes = request_method(calls.nodes)
     shutdown = request_method(calls.shutdown)
@@ -256,6 +270,7 @@ class SyncClient:
     workspaces = request_method(calls.workspaces)
     join = named_request_method(methods.join)
     workspace = request_method(calls.workspace)
+    move_workspace = request_method(calls.move_workspace)
     release = named_request_method(methods.release)
     drop_client = request_method(calls.drop_client)
     agent = request_method(calls.agent)
@@ -272,8 +287,6 @@ class SyncClient:
     todos = request_method(calls.todos)
     session_status = request_method(calls.session_status)
     queued = request_method(calls.queued)
-    clear_queue = named_request_method(methods.clear_queue)
-    cancel_session = named_request_method(methods.cancel_session)
     fork_session = request_method(calls.fork_session)
     summarize_session = named_request_method(methods.summarize_session)
     export_session = request_method(calls.export_session)
@@ -323,5 +336,16 @@ class SyncClient:
     def cancel_run(self, workspace_id: str, run_id: str, *, give_up_after_s: float = 0) -> models.Run:
         """Cancel one run in any state. Raises TooLate if the run was folded and already sent to the model. While the
         server is away or cannot write, tries again for up to `give_up_after_s` seconds."""
-        call = calls.cancel_run(workspace_id, run_id, self.client_id)
+        return self._send_with_retry(calls.cancel_run(workspace_id, run_id, self.client_id), give_up_after_s)
+
+    def cancel_session(self, workspace_id: str, session_id: str, *, give_up_after_s: float = 0) -> models.Canceled:
+        """Cancel everything accepted so far in a session. Does nothing if the session is idle. Tries again like
+        `cancel_run`, and cancels nothing that was accepted in between."""
+        return self._send_with_retry(calls.cancel_session(workspace_id, session_id, self.client_id), give_up_after_s)
+
+    def clear_queue(self, workspace_id: str, session_id: str, *, give_up_after_s: float = 0) -> models.Canceled:
+        """Cancel the waiting runs of a session, but not the active one. Tries again like `cancel_session`."""
+        return self._send_with_retry(calls.clear_queue(workspace_id, session_id, self.client_id), give_up_after_s)
+
+    def _send_with_retry(self, call: Call[T], give_up_after_s: float) -> T:
         return self._retry(call, Reconnection(give_up_after_s), (*AWAY, Unavailable))

@@ -11,7 +11,7 @@ from longboat.config import jsonc
 from longboat.config.load import load_user_config, user_config_file
 from longboat.config.private_file import locked
 from longboat.errors import ConfigInvalid
-from longboat.regular import opener
+from longboat.regular_files import opener
 
 Change = tuple[tuple[str, ...], Any]
 """The keys that lead to a value, and the value."""

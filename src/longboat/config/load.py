@@ -16,7 +16,7 @@ import msgspec
 from longboat.config.demands import Demand, demands
 from longboat.config.settings import Config
 from longboat.config.source import Source, format_path, locate, read
-from longboat.config.trust import Standing, standing, trusted_file
+from longboat.config.trust import TrustState, find_trust_state, trusted_file
 from longboat.errors import ConfigInvalid, ProjectNotTrusted
 
 FILE_NAME = "longboat.json"
@@ -32,7 +32,7 @@ class Review:
 
     file: Path
     digest: str
-    standing: Standing
+    trust_state: TrustState
     demands: tuple[Demand, ...]
 
 
@@ -45,7 +45,7 @@ def load_config(directory: Path, *, environ: Mapping[str, str], user_dir: Path) 
     user, project = _sources(directory, environ, user_dir)
     config = _overlaid(user, project)
     found = _reviewed(user, project)
-    if found.standing in (Standing.STRANGER, Standing.CHANGED):
+    if found.trust_state in (TrustState.STRANGER, TrustState.CHANGED):
         raise _refusal(found, user, project)
     return config
 
@@ -80,13 +80,15 @@ def _sources(directory: Path, environ: Mapping[str, str], user_dir: Path) -> tup
 
 def _reviewed(user: Source, project: Source) -> Review:
     asked = demands(project.value, user.value)
-    stands = standing(trusted_file(user.file), project.file.parent, project.digest) if asked else Standing.HARMLESS
-    return Review(file=project.file, digest=project.digest, standing=stands, demands=asked)
+    state = (
+        find_trust_state(trusted_file(user.file), project.file.parent, project.digest) if asked else TrustState.HARMLESS
+    )
+    return Review(file=project.file, digest=project.digest, trust_state=state, demands=asked)
 
 
 def _refusal(found: Review, user: Source, project: Source) -> ProjectNotTrusted:
     first, *others = found.demands
-    since = "has changed since you trusted it" if found.standing is Standing.CHANGED else "is not trusted"
+    since = "has changed since you trusted it" if found.trust_state is TrustState.CHANGED else "is not trusted"
     message = (
         f"{locate((project,), first.path)}: {first.why}, and this file {since}. Run `longboat trust "
         f"{shlex.quote(str(project.file.parent))}` to review it and decide, or move the setting to {user.file}."

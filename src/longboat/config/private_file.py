@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from longboat.errors import ConfigInvalid
-from longboat.regular import opener
+from longboat.regular_files import opener
 
 
 @contextmanager

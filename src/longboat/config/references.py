@@ -10,6 +10,10 @@ REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>[A-Za-z_]\w*)\}|(?P<ba
 _OWN = "LONGBOAT_"
 """Variables with this prefix hold the server's own token and paths; they are never used in a value."""
 
+SHELL_TEXTS = frozenset({"permissions", "hooks", "lsp"})
+"""Sections of `longboat.json` in which a `$` belongs to a shell or to another program. In every other one it may be a
+reference."""
+
 
 def expand(value: str, environ: Mapping[str, str]) -> str:
     """The value with `$NAME` and `${NAME}` replaced from the environment; `$$` is a dollar sign."""

@@ -2,32 +2,76 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from longboat.config import jsonc
 from longboat.config.edit import EMPTY, replace_file, with_value
-from longboat.config.load import FILE_NAME, review, user_config_file
-from longboat.config.trust import Standing, record, trusted_file
+from longboat.config.load import FILE_NAME, Review, review, user_config_file
+from longboat.config.trust import TrustState, follow, record, trusted_file
 from longboat.errors import ConfigInvalid
 
 _ALLOW = ("permissions", "allow")
 
 
-def remember(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str], user_dir: Path) -> None:
-    """Allow these from now on in the project's own file. A trusted or harmless file stays trusted: the user chose
-    “always”. Only what is written here is trusted, never what someone else writes at the same time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedRules:
+    """A project's file with more rules, before it is written."""
+
+    directory: Path
+    text: str
+    digest: str
+    before: Review
+    trusted: Path
+
+    @property
+    def trust_step(self) -> tuple[str, str] | None:
+        """The digests before and after, for `longboat.config.trust.follow`; None if the file does not stay trusted."""
+        match self.before.trust_state:
+            case TrustState.TRUSTED:
+                return self.before.digest, self.digest
+            case TrustState.HARMLESS:
+                return "", self.digest
+        return None
+
+    def write(self) -> None:
+        """A trusted or harmless file stays trusted: the user chose “always”. Only what is written here is trusted,
+        never what someone else writes at the same time."""
+        stays_trusted = self.trust_step is not None
+        if stays_trusted:  # others read the file while it is replaced
+            record(self.trusted, self.directory, self.before.digest, self.digest)
+        # A link is replaced, not followed: a stranger chose where it leads.
+        replace_file(self.directory / FILE_NAME, self.text, new_mode=0o644)
+        if stays_trusted:
+            record(self.trusted, self.directory, self.digest)
+
+
+def add_rules(directory: Path, rules: Sequence[str], *, environ: Mapping[str, str], user_dir: Path) -> AddedRules:
+    """Allow these from now on in the project's own file, once the result is written."""
     file = directory / FILE_NAME
     before = review(directory, environ=environ, user_dir=user_dir)
     content = file.read_bytes() if file.exists() else b""
     if content and hashlib.sha256(content).hexdigest() != before.digest:
         raise ConfigInvalid(f"{file} is being changed right now: could not add {', '.join(rules)}. Add it by hand.")
     changed = with_rules(file, content.decode("utf-8-sig") or EMPTY, rules)
-    if before.standing in (Standing.TRUSTED, Standing.HARMLESS):
-        trusted = trusted_file(user_config_file(environ, user_dir))
-        record(trusted, directory, hashlib.sha256(changed.encode()).hexdigest())
-    replace_file(file, changed, new_mode=0o644)  # a link is replaced, not followed: a stranger chose where it leads
+    return AddedRules(
+        directory=directory,
+        text=changed,
+        digest=hashlib.sha256(changed.encode()).hexdigest(),
+        before=before,
+        trusted=trusted_file(user_config_file(environ, user_dir)),
+    )
+
+
+def follow_trust(
+    directory: Path, steps: Collection[tuple[str, str]], *, environ: Mapping[str, str], user_dir: Path
+) -> None:
+    """Trust what “always” on other nodes made of a project's file that was trusted or harmless."""
+    found = review(directory, environ=environ, user_dir=user_dir)
+    if found.trust_state in (TrustState.STRANGER, TrustState.CHANGED):
+        follow(trusted_file(user_config_file(environ, user_dir)), directory, found.digest, steps)
 
 
 def rules_file(directory: Path, *, user_dir: Path) -> str:

@@ -55,9 +55,11 @@ class ModelEntry(_Section, frozen=True, kw_only=True):
     first_token_s: Seconds | None = None
     """How many seconds the answer may take to begin. Default: 600 for servers on this machine or in a private network,
     300 for Anthropic, OpenAI, Google and Mistral, otherwise 120."""
+    idle_s: Seconds | None = None
+    """How many seconds the answer may pause between two pieces. Default: the same as `first_token_s`."""
     send_reasoning: Literal["turn", "always", "never"] | None = None
-    """Which reasoning goes back to the server: what it sent since the last prompt (`turn`), all of it, or none.
-    Default: `turn`; if a server refuses this, Longboat asks once more in another way."""
+    """Which reasoning Longboat sends back to the server: that of the current turn (`turn`), all of it, or none.
+    Default: `turn`; if a server refuses this, Longboat tries the others and remembers what worked."""
     json_schema: bool | None = None
     """Whether the provider accepts an answer schema together with tools."""
     price: PriceSection | None = None
@@ -195,9 +197,9 @@ class ServerSection(_Section, frozen=True, kw_only=True):
     otel: OtelSection = OtelSection()
     """Traces for OpenTelemetry."""
     lease_s: Annotated[float, msgspec.Meta(ge=3, le=300)] = 15.0
-    """In a cluster: how many seconds a server may be silent before another one takes over its workspaces."""
+    """In a cluster: how many seconds a node may be silent before another one takes over its workspaces."""
     shared_trees: tuple[str, ...] = ()
-    """In a cluster: directories that every server sees under the same path, on a network disk for example, such as
+    """In a cluster: directories that every node sees under the same path, on a network disk for example, such as
     `"/mnt/projects"`."""
 
 
@@ -259,7 +261,8 @@ class Config(_Section, frozen=True, kw_only=True, rename={"schema_": "$schema"})
     """How far one turn may go before Longboat asks whether to continue, or ends the run."""
     on_restart: OnRestart = OnRestart.INTERRUPT
     """What happens to a run that was active when the server crashed: `"interrupt"` ends it, `"resume"` continues it, at
-    most three times."""
+    most three times. In a cluster, this also applies to a run that is still active when its node stops. A run that
+    has not produced anything yet always starts again."""
     server: ServerSection = ServerSection()
     """The server itself."""
 
@@ -274,6 +277,7 @@ class Settings:
     host: str | None = None
     port: int = 0
     token: str
+    """What clients show over TCP. Empty: the one in the database that the servers of a cluster share."""
     store: str | None = None
     """The address of a PostgreSQL database; None: SQLite in the data directory."""
     node: str = ""

@@ -6,6 +6,7 @@ changed since is no longer trusted. Must not know what a file contains.
 
 import json
 import os
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 
@@ -17,7 +18,7 @@ MAX_RECORD = 4 << 20
 """About 30,000 directories. The file is read on the event loop, so a larger one would be noticeable."""
 
 
-class Standing(StrEnum):
+class TrustState(StrEnum):
     """Whether the user trusts a project's file. Only what a trusted file names may be run."""
 
     HARMLESS = "harmless"
@@ -33,16 +34,17 @@ def trusted_file(user_file: Path) -> Path:
     return user_file.with_name("trusted.json")
 
 
-def standing(trusted: Path, directory: Path, digest: str) -> Standing:
+def find_trust_state(trusted: Path, directory: Path, digest: str) -> TrustState:
     """Whether a file with this content in this directory is trusted."""
     known = recorded(trusted).get(_name(directory))
-    if known is None:
-        return Standing.STRANGER
-    return Standing.TRUSTED if known == digest else Standing.CHANGED
+    if not known:
+        return TrustState.STRANGER
+    return TrustState.TRUSTED if digest in known.split() else TrustState.CHANGED
 
 
 def recorded(trusted: Path) -> dict[str, str]:
-    """The directories that were trusted, each with the digest of its file at that time."""
+    """The directories that were trusted, each with the digest of its file at that time. While a file is replaced, with
+    two digests; without one if the user has forgotten it."""
     content = contents(
         trusted, most=MAX_RECORD, advice="so `longboat trust` did not write it; delete it and trust the project again"
     )
@@ -59,19 +61,35 @@ def recorded(trusted: Path) -> dict[str, str]:
     return value
 
 
-def record(trusted: Path, directory: Path, digest: str) -> None:
-    """Trust a file of this content in this directory from now on."""
+def record(trusted: Path, directory: Path, *digests: str) -> None:
+    """Trust a file of this content, or one of these, in this directory from now on."""
     with locked(trusted):
-        _write(trusted, _still_there(recorded(trusted)) | {_name(directory): digest})
+        _write(trusted, _still_there(recorded(trusted)) | {_name(directory): " ".join(digests)})
 
 
 def forget(trusted: Path, directory: Path) -> bool:
     """Stop trusting it. False if it was not trusted."""
     with locked(trusted):
         known = recorded(trusted)
-        if known.pop(_name(directory), None) is None:
+        if not known.get(_name(directory)):
             return False
-        _write(trusted, _still_there(known))
+        _write(trusted, _still_there(known | {_name(directory): ""}))
+        return True
+
+
+def follow(trusted: Path, directory: Path, digest: str, steps: Collection[tuple[str, str]]) -> bool:
+    """Trust a file with this content if one step after the other leads to it from content that is trusted here. A step
+    has the digests before and after a person's “always” on another node; before, it is empty if the file needed no
+    trust. Such a step does not count where the user has forgotten the directory."""
+    with locked(trusted):
+        known = recorded(trusted)
+        had = known.get(_name(directory))
+        reached = {""} if had is None else set(had.split())
+        while more := {after for before, after in steps if before in reached} - reached:
+            reached |= more
+        if digest not in reached:
+            return False
+        _write(trusted, _still_there(known | {_name(directory): digest}))
         return True
 
 

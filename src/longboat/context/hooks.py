@@ -2,6 +2,7 @@
 
 A hook reads one JSON object on stdin (`HookCall`) and prints one (`HookReply`) or nothing. Exit code 2 denies, with
 stderr as the reason. Any other failure is reported and never blocks. Processes it leaves running are ended with it.
+An event that a hook could not decide because the server may not own the workspace any more is denied.
 """
 
 import re
@@ -22,6 +23,9 @@ MAX_TEXT = 20_000
 """Characters of a hook's reason or context."""
 MAX_RESULT = 200_000
 """Characters of a tool's result that a hook is shown."""
+
+
+NOT_CONFIRMED = "This server could not confirm that it still owns the workspace, so it stopped a hook."
 
 
 class HookEvent(StrEnum):
@@ -87,7 +91,7 @@ class HookReply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class HookResult:
     """The combined result of all hooks of one event."""
 
     decision: Literal["deny", "allow"] | None = None
@@ -115,38 +119,40 @@ def read_hooks(section: Mapping[str, Any]) -> Hooks:
         raise ConfigInvalid(f"{key}: {message[:1].lower()}{message[1:]}") from None
 
 
-async def ask(hooks: Hooks, call: HookCall, *, environ: Mapping[str, str]) -> Verdict:
+async def ask(
+    hooks: Hooks, call: HookCall, *, environ: Mapping[str, str], start: process.StartProgram = process.start_unguarded
+) -> HookResult:
     """Run the hooks of an event in order. Each sees the input that those before it made; the first denial ends it.
 
-    `environ` is the environment for them: none of our keys and tokens.
+    `environ` is the environment for them: none of our keys and tokens. `start` puts them below a guard.
     """
-    verdict = Verdict()
+    result = HookResult()
     for hook in hooks.of(call.event):
         if not hook.matches(call.tool):
             continue
         try:
-            reply = await _run(hook, call, environ)
+            reply = await _run(hook, call, environ, start)
         except _Failed as failed:
-            verdict = replace(verdict, problems=(*verdict.problems, f"Hook {_short(hook.command)!r} {failed}"))
+            result = replace(result, problems=(*result.problems, f"Hook {_short(hook.command)!r} {failed}"))
             continue
-        verdict = _with(verdict, reply)
-        if verdict.decision == "deny":
+        result = _with(result, reply)
+        if result.decision == "deny":
             break
-        if verdict.input is not None:
-            call = msgspec.structs.replace(call, input=verdict.input)
-    return verdict
+        if result.input is not None:
+            call = msgspec.structs.replace(call, input=result.input)
+    return result
 
 
-def _with(verdict: Verdict, reply: HookReply) -> Verdict:
-    context = (*verdict.context, reply.context[:MAX_TEXT]) if reply.context.strip() else verdict.context
+def _with(result: HookResult, reply: HookReply) -> HookResult:
+    context = (*result.context, reply.context[:MAX_TEXT]) if reply.context.strip() else result.context
     changed = reply.input is not None
     # Leave that was given before was for the input as it was then.
     decides = changed or reply.decision is not None
     return replace(
-        verdict,
-        decision=reply.decision if decides else verdict.decision,
-        reason=_reason(reply) if decides else verdict.reason,
-        input=reply.input if changed else verdict.input,
+        result,
+        decision=reply.decision if decides else result.decision,
+        reason=_reason(reply) if decides else result.reason,
+        input=reply.input if changed else result.input,
         context=context,
     )
 
@@ -156,7 +162,7 @@ def _reason(reply: HookReply) -> str:
     return reason or ("A hook denied this without giving a reason." if reply.decision == "deny" else "")
 
 
-async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookReply:
+async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str], start: process.StartProgram) -> HookReply:
     if call.result is not None:
         call = msgspec.structs.replace(call, result=call.result[:MAX_RESULT])
     try:
@@ -166,7 +172,10 @@ async def _run(hook: Hook, call: HookCall, environ: Mapping[str, str]) -> HookRe
             environ=environ,
             stdin=msgspec.json.encode(call),
             timeout_s=hook.timeout_s,
+            start=start,
         )
+    except process.NotConfirmed:
+        return HookReply(decision="deny", reason=NOT_CONFIRMED)
     except (OSError, ValueError) as error:
         raise _Failed(f"could not be started: {error}") from None
     stderr = done.stderr.decode("utf-8", "replace").strip()

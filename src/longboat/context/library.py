@@ -284,6 +284,10 @@ class Library:
     def load(self) -> Context:
         return self._context.get()
 
+    def peek(self) -> tuple[Context] | None:
+        """What `load` would return, if a look at a few files can tell. The one method for the event loop."""
+        return self._context.peek()
+
     def _load(self, stamps: Stamps) -> Context:
         cache = self._cache.for_reading(stamps)
         places = find_locations(self._directory, environ=self._environ, user_dir=self._user_dir, stamps=stamps)

@@ -1,6 +1,6 @@
 """Runs a short program to its end, with limits on time and output; everything it started is ended with it.
 
-Must not know what the programs are for.
+Must not know what the programs are for, nor who guards them: `StartProgram` is how they are started.
 """
 
 import asyncio
@@ -8,10 +8,11 @@ import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from longboat.tasks import Tasks
 
@@ -29,23 +30,74 @@ class Done:
     """It wrote more than it may; then its pipe was closed on it."""
 
 
+class NotConfirmed(Exception):
+    """The program was ended, or not started, because the server may not own the directory any more (G3)."""
+
+
+class Process(Protocol):
+    """A program that runs."""
+
+    @property
+    def ended_by_deadline(self) -> bool:
+        """Whether it was ended because the server did not confirm in time that it owns the directory."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait for the program; returns its exit code, and a signal is negative."""
+        ...
+
+    async def end_at_once(self) -> None:
+        """Kill what is left of it and of everything that it started."""
+        ...
+
+
+class StartProgram(Protocol):
+    """Starts a program with these as its standard input, output and errors. Raises OSError, ValueError,
+    NotConfirmed."""
+
+    async def __call__(
+        self,
+        argv: Sequence[str],
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        streams: tuple[int, int, int],
+    ) -> Process: ...
+
+
+async def start_unguarded(
+    argv: Sequence[str], *, directory: Path, environ: Mapping[str, str], streams: tuple[int, int, int]
+) -> Process:
+    """Start a program without a guard: what leaves the process group or outlives this server is not ended."""
+    source, output, errors = streams
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        cwd=directory,
+        env=dict(environ),
+        stdin=source,
+        stdout=output,
+        stderr=errors,
+        start_new_session=True,
+    )
+    return _Unguarded(process)
+
+
 async def run(
-    argv: tuple[str, ...], *, directory: Path, environ: Mapping[str, str], stdin: bytes = b"", timeout_s: float
+    argv: tuple[str, ...],
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    stdin: bytes = b"",
+    timeout_s: float,
+    start: StartProgram = start_unguarded,
 ) -> Done:
-    """Raises OSError if it cannot be started. A cancel ends the whole process group at once."""
+    """Raises OSError if it cannot be started, and NotConfirmed. A cancel ends everything that it started at once."""
     # A file, not a pipe: a program that never reads its input cannot hold us up.
     with tempfile.TemporaryFile() as source, _Tap() as out, _Tap() as err:
         source.write(stdin)
         source.seek(0)
-        launch = asyncio.create_subprocess_exec(
-            *argv,
-            cwd=directory,
-            env=dict(environ),
-            stdin=source,
-            stdout=out.write_end,
-            stderr=err.write_end,
-            start_new_session=True,
-        )
+        streams = source.fileno(), out.write_end, err.write_end
+        launch = _start(start, argv, directory, environ, streams)
         code: int | None = None
         async with Tasks() as tasks:
             starting = tasks.spawn(launch, name=f"start {argv[0]}", awaited=True)
@@ -60,18 +112,35 @@ async def run(
                 # Canceled while it starts: asyncio would end it alone, and what it has started by then would stay.
                 await asyncio.wait([starting])
                 if not starting.exception():
-                    await _end(starting.result())
+                    await starting.result().end_at_once()
+        if starting.result().ended_by_deadline:
+            raise NotConfirmed
         out.drain()
         err.drain()
         return Done(code=code, stdout=bytes(out.data), stderr=bytes(err.data), is_cut=out.is_full or err.is_full)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_REAP_S):
-            await process.wait()
+async def _start(
+    start: StartProgram, argv: Sequence[str], directory: Path, environ: Mapping[str, str], streams: tuple[int, int, int]
+) -> Process:
+    return await start(argv, directory=directory, environ=environ, streams=streams)
+
+
+class _Unguarded:
+    ended_by_deadline = False
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def wait(self) -> int:
+        return await self._process.wait()
+
+    async def end_at_once(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_REAP_S):
+                await self._process.wait()
 
 
 class _Tap:
@@ -95,7 +164,7 @@ class _Tap:
         self._close()
 
     def listen(self) -> None:
-        """The write end is the program's alone from here on."""
+        """Read what the program writes. Closes the write end here: only the program has it from now on."""
         self._close_write_end()
         self._loop.add_reader(self._fd, self._gulp)
 

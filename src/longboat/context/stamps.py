@@ -31,9 +31,17 @@ class Stamps:
     def still_hold(self) -> bool:
         return all(_stamp(path) == stamp for path, stamp in self._seen.items())
 
+    @property
+    def are_few(self) -> bool:
+        return len(self._seen) <= FEW
+
     def are_old(self) -> bool:
         limit = time.time_ns() - FRESH_NS
         return all(stamp is None or max(stamp[:2]) < limit for stamp in self._seen.values())
+
+
+FEW = 64
+"""So many files are looked at in less time than it takes to ask another thread."""
 
 
 class Kept(Generic[T]):
@@ -43,6 +51,11 @@ class Kept(Generic[T]):
     def __init__(self, read: Callable[[Stamps], T]) -> None:
         self._read = read
         self._kept: tuple[Stamps, T] | None = None
+
+    def peek(self) -> tuple[T] | None:
+        """What was read, if nothing has changed since; None if it takes more than a look at a few files to tell."""
+        kept = self._kept
+        return (kept[1],) if kept is not None and kept[0].are_few and kept[0].still_hold() else None
 
     def get(self) -> T:
         kept = self._kept

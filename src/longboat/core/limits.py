@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from longboat.core.turn import is_waiting
 from longboat.wire.models import ToolCallPart, ToolResultPart
 
 STEPS_AHEAD = 5
@@ -97,7 +98,7 @@ class LimitCounter:
         key = (call.name, call.input)
         if not result.tool_failed:
             del self._failed[key]
-            return self._nudge_on(*key, result.content)
+            return None if is_waiting(call, result) else self._nudge_on(*key, result.content)
         self._failed[key] += 1
         if self._failed[key] < NUDGE_AT:
             return None

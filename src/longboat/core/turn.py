@@ -18,6 +18,12 @@ def has_words(prompt: str, attachments: Iterable[Attachment]) -> bool:
     return bool(prompt.strip()) or any((file.text or "").strip() for file in attachments)
 
 
+def is_waiting(call: ToolCallPart, result: ToolResultPart) -> bool:
+    """Whether the call may be repeated for the same result: what it waits for has not happened yet. Only the limits of
+    the turn end that."""
+    return call.traits is not None and call.traits.waits and not result.is_error
+
+
 class LoopGuard:
     """T9: notices a turn that repeats the same call with the same result."""
 
@@ -25,6 +31,8 @@ class LoopGuard:
         self._seen: deque[tuple[str, str, str]] = deque(maxlen=LOOP_WINDOW)
 
     def is_loop(self, call: ToolCallPart, result: ToolResultPart) -> bool:
+        if is_waiting(call, result):
+            return False
         signature = (call.name, call.input, result.content)
         self._seen.append(signature)
         return self._seen.count(signature) >= LOOP_REPEATS

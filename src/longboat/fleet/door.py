@@ -9,8 +9,8 @@ to repeat.
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +18,6 @@ import msgspec
 from longboat.backoff import Backoff
 from longboat.errors import (
     BadInput,
-    BodyTooLarge,
     LongboatError,
     OwnedElsewhere,
     OwnerLost,
@@ -26,39 +25,53 @@ from longboat.errors import (
     ServerLeaving,
     StoreUnavailable,
 )
-from longboat.fleet.frames import Follower
+from longboat.fleet.asgi_requests import (
+    Asgi,
+    DeferredRefusal,
+    Receive,
+    Send,
+    header_of,
+    is_read,
+    is_repeatable,
+    limit_body,
+    path_of,
+    replay_body,
+    wait_disconnected,
+    wait_forever,
+    with_header,
+    with_own_state,
+)
 from longboat.fleet.node import Node
-from longboat.fleet.relay import NoConnection, Relay, back_headers, from_scope
+from longboat.fleet.owners import SUCCESSOR_WAIT_S, LeaseWatch, OwnerLookup, Owners
+from longboat.fleet.relay import MISDIRECTED, RETRY, HandedOn, NoConnection, Relay, back_headers, from_scope
 from longboat.fleet.signature import HEADER, Relayed, digest_of, verify
+from longboat.fleet.stream import Stream
 from longboat.models.http_client import Answer
+from longboat.runtime.ownership import NODE_KEY, OBSERVED
 from longboat.tasks import Tasks
-from longboat.wire.ids import new_id
-from longboat.wire.models import ErrorBody
-from longboat.wire.sse import HEARTBEAT
+from longboat.wire.ids import new_id, repeated_key
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App
 
 logger = logging.getLogger(__name__)
 
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
-Asgi = Callable[[Any, Receive, Send], Awaitable[None]]
 Refuse = Callable[[LongboatError, Send], Awaitable[None]]
 
-AGAIN = Backoff(base_s=0.05, ceiling_s=0.5)
-MAX_KNOWN = 10_000
-MORE_S = 5.0
-"""How much longer than a lease a request waits for its next owner."""
-SILENT_BEATS = 2.0
-"""After this many heartbeats without a sign, a stream is asked for at the owner again."""
+DROP_S = 3.0
+"""How long another node has to release a client."""
+SLOW = Backoff(base_s=1.0, ceiling_s=5.0)
+"""After each such time without an answer, a door looks whether it asks the owner."""
+PROBE_S = 1.0
+"""How often a stream that is read from the store tries to reach the owner."""
 KEY = "idempotency-key"
 NOTHING_DONE = frozenset({"owned_elsewhere", "workspace_closing"})
 """Refusals after which a request may be made again, here or at the next owner."""
+UNAVAILABLE = 503
 IN_DOUBT = frozenset({"owner_lost", "server_leaving"})
 """Refusals that do not say whether the request took effect."""
-MISDIRECTED = 421
-"""How a node says to a door: I am not the owner."""
+DOUBT = "longboat-in-doubt"
+"""A header beside MISDIRECTED: this node was the owner, and the request may have taken effect."""
 
 _WORKSPACE = re.compile(r"/v1/workspaces/([^/]+)(/.*)?")
 _CLIENT = re.compile(r"/v1/clients/[^/]+")
@@ -73,27 +86,28 @@ class _Wanted(msgspec.Struct):
 
 class Door:
     def __init__(self, routes: Asgi, app: "App", node: Node, *, refuse: Refuse) -> None:
-        self._routes = routes
+        self._routes = with_own_state(routes)
         self._app = app
         self._node = node
         self._refuse = refuse
         self._heartbeat_s = app.settings.heartbeat_s
-        self._relay = Relay(node, silent_s=SILENT_BEATS * app.settings.heartbeat_s)
-        self._owners: dict[str, str] = {}
-        """Where other nodes were found last, by workspace."""
+        # A stream that misses a heartbeat is asked for again.
+        self._relay = Relay(node, silent_s=app.settings.heartbeat_s + node.lease_s / 3)
+        self.owners = Owners(app, node)
         limits = app.settings.server
-        self._most = max(limits.max_body_mb, limits.max_import_mb) << 20
+        self._limits = {"body_mb": limits.max_body_mb, "import_mb": limits.max_import_mb}
 
     def is_from_node(self, scope: Any) -> bool | None:
         """Whether another node hands this request on; None: it does not say so."""
-        return None if _header(scope, HEADER) is None else self._signed(scope) is not None
+        return None if header_of(scope, HEADER) is None else self._signed(scope) is not None
 
     def _signed(self, scope: Any) -> Relayed | None:
         request = from_scope(scope)
         return verify(
-            _header(scope, HEADER) or "",
+            header_of(scope, HEADER) or "",
             method=request.method,
             target=request.target,
+            headers=request.headers,
             secret=self._node.secret,
             now=self._node.database_time(),
         )
@@ -107,16 +121,18 @@ class Door:
             await self._refuse(error, send)
 
     async def _answer(self, scope: Any, receive: Receive, send: Send) -> None:
-        found = _WORKSPACE.fullmatch(scope["path"])
-        if _header(scope, HEADER) is not None:
+        self._node.drop_expired()  # a node that was stopped for long must not answer as the owner
+        receive, path = limit_body(scope, receive, **self._limits), path_of(scope)
+        found = _WORKSPACE.fullmatch(path)
+        if header_of(scope, HEADER) is not None:
             await self._answer_node(scope, receive, send, found[1] if found else None)
         elif found is not None and found[2] == "/events" and scope["method"] == "GET":
-            await _Stream(self, scope, receive, send, found[1]).run()
+            await Stream(self, scope, receive, send, found[1]).run()
         elif found is not None and (scope["method"] != "GET" or not self._app.is_open(found[1])):
             await self._find_owner(scope, receive, send, found[1])
-        elif scope["path"] == "/v1/workspaces" and scope["method"] == "POST":
+        elif path == "/v1/workspaces" and scope["method"] == "POST":
             await self._join(scope, receive, send)
-        elif _CLIENT.fullmatch(scope["path"]) and scope["method"] == "DELETE":
+        elif _CLIENT.fullmatch(path) and scope["method"] == "DELETE":
             await self._drop_client(scope, receive, send)
         else:
             await self._routes(scope, receive, send)
@@ -124,172 +140,221 @@ class Door:
     # What another node hands on
 
     async def _answer_node(self, scope: Any, receive: Receive, send: Send, workspace_id: str | None) -> None:
-        """One hop is enough: whoever is not the owner says so."""
+        """One hop is enough: a node that is not the owner says so."""
         signed = self._signed(scope)
         body = await self._read(receive)
         if signed is None or digest_of(body) != signed.body_digest:
-            raise BadInput("The body is not the one that the node has signed.", code="bad_relay")
-        if workspace_id is None:
-            return await self._routes(scope, _again(body, receive), send)
+            raise BadInput("The request body does not match its signature.", code="bad_relay")
         try:
-            await self._app.workspace(workspace_id)
-            await self._answer_here(scope, _again(body, receive), send)
-        except (OwnedElsewhere, NotAccepted, ServerLeaving):
-            await send({"type": "http.response.start", "status": MISDIRECTED, "headers": []})
+            if workspace_id is not None:
+                await self._app.workspace(workspace_id)
+            await self._answer_here(scope, replay_body(body, receive), send)
+        except (OwnedElsewhere, NotAccepted, ServerLeaving) as error:
+            doubtful = isinstance(error, NotAccepted) and error.in_doubt
+            headers = [(DOUBT.encode(), b"1")] if doubtful else []
+            await send({"type": "http.response.start", "status": MISDIRECTED, "headers": headers})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _answer_here(self, scope: Any, receive: Receive, send: Send) -> None:
+    async def _answer_here(self, scope: Any, receive: Receive, send: Send, *, in_doubt: bool = False) -> None:
         """Raises NotAccepted, and has answered nothing, if a request that may be repeated should be: this node is
-        leaving or has just lost the workspace. Raises OwnerLost if nobody knows what became of another change."""
+        leaving or has just lost the workspace. Raises OwnerLost if nobody knows what became of another change.
+        `in_doubt`: an owner before this one may have carried the request out, so a store that cannot be written does
+        not mean that nothing was accepted."""
         if scope["method"] == "GET":
             await self._routes(scope, receive, send)
             return
-        held = _HeldRefusal(send)
+        held = DeferredRefusal(send)
         await self._routes(scope, receive, held.send)
-        if held.code in NOTHING_DONE or (held.code in IN_DOUBT and _is_keyed(scope)):
-            raise NotAccepted
+        repeatable = is_repeatable(scope) or path_of(scope) == "/v1/workspaces"
+        if held.code in NOTHING_DONE or (held.code in IN_DOUBT and repeatable):
+            raise NotAccepted(in_doubt=held.code == OwnerLost.code)
+        if in_doubt and held.code == StoreUnavailable.code:
+            raise NotAccepted(in_doubt=True)
         if held.code in IN_DOUBT and not self._node.leaving:
             raise OwnerLost
         await held.release()
-
-    # Who the owner is
-
-    def _note_owner(self, workspace_id: str, url: str) -> None:
-        if len(self._owners) >= MAX_KNOWN:
-            self._owners.clear()
-        self._owners[workspace_id] = url
-
-    def forget_owner(self, workspace_id: str) -> None:
-        """It did not answer, or says that it is not the owner."""
-        self._owners.pop(workspace_id, None)
-
-    async def place(self, workspace_id: str) -> str | None:
-        """Where the node is that answers for the workspace; None: here, and it is open. A node that is no longer the
-        owner says so, or is refused by the store: an old answer does no harm."""
-        if self._app.is_open(workspace_id):
-            return None
-        if (known := self._owners.get(workspace_id)) is not None:
-            return known
-        found = await self._node.find(workspace_id)
-        if found.owner is not None and found.owner != self._node.name:
-            if found.owner_url is not None:
-                self._note_owner(workspace_id, found.owner_url)
-            return found.owner_url
-        if found.owner is None and found.home != self._node.name and found.home_url is not None:
-            return found.home_url
-        if found.owner is None and self._node.leaving:
-            if found.other_url is None:
-                raise ServerLeaving
-            return found.other_url
-        await self._app.workspace(workspace_id)
-        return None
-
-    @asynccontextmanager
-    async def owner(self, workspace_id: str) -> AsyncIterator[Callable[[], Awaitable[str | None]]]:
-        """Yields what finds the owner, again and again, with rests in between; raises once no one can be waited for."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._node.lease_s + MORE_S
-        tries = 0
-
-        async def find() -> str | None:
-            nonlocal tries
-            while True:
-                await asyncio.sleep(AGAIN.delay(tries))
-                tries += 1
-                try:
-                    return await self.place(workspace_id)
-                except (OwnedElsewhere, ServerLeaving):
-                    if loop.time() >= deadline:
-                        raise
-
-        yield find
 
     # Requests
 
     async def _find_owner(self, scope: Any, receive: Receive, send: Send, workspace_id: str) -> None:
         body = await self._read(receive)
-        if _is_keyed(scope) and _header(scope, KEY) is None:
-            scope = _with_header(scope, KEY, new_id())
-        repeatable = _is_keyed(scope) or scope["method"] in ("GET", "HEAD")
+        if is_repeatable(scope) and header_of(scope, KEY) is None:
+            scope = with_header(scope, KEY, NODE_KEY + new_id())
         request = from_scope(scope, body)
-        sent = False
-        deadline = asyncio.get_running_loop().time() + self._node.lease_s + MORE_S
-        async with self.owner(workspace_id) as find:
-            while True:
-                url = await find()
-                if url is None:
-                    try:
-                        return await self._answer_here(scope, _again(body, receive), send)
-                    except NotAccepted as error:
-                        if asyncio.get_running_loop().time() >= deadline:
-                            raise ServerLeaving from error
-                        continue
+        lease = LeaseWatch(self._node, workspace_id)
+        in_doubt = False
+        search = self.owners.search(workspace_id)
+        gone: asyncio.Task[None] | None = None
+        async with Tasks() as tasks:
+            while gone is None or not gone.done():  # a client that has left may ask again, with another key
+                if in_doubt:
+                    scope = with_header(scope, KEY, repeated_key(header_of(scope, KEY) or ""))
+                    request = from_scope(scope, body)
                 try:
-                    answer = await self._relay.send(url, request, again=repeatable)
-                except OSError as error:
-                    self.forget_owner(workspace_id)
-                    sent = sent or not isinstance(error, NoConnection)
-                    if sent and not repeatable:
-                        raise OwnerLost from error
-                    if asyncio.get_running_loop().time() >= deadline:
-                        raise OwnerUnreachable(url) from error
-                    continue
-                if answer.status == MISDIRECTED:
-                    self.forget_owner(workspace_id)
-                    await answer.aclose()
-                    continue
-                return await self._hand_back(answer, send)
+                    url = await search.find()
+                    if url is None:
+                        failure = await self._try_here(scope, replay_body(body, receive), send, in_doubt=in_doubt)
+                    else:
+                        failure = await self._try_at(url, workspace_id, scope, request, send, in_doubt=in_doubt)
+                    if failure is None:
+                        return
+                    in_doubt = in_doubt or isinstance(failure, OwnerLost | _Unanswered)
+                    if await self._is_final(failure, search, lease):
+                        raise failure
+                except (OwnedElsewhere, OwnerUnreachable, ServerLeaving, StoreUnavailable) as error:
+                    raise (OwnerLost() if in_doubt else error) from None
+                gone = gone or tasks.spawn(wait_disconnected(receive), name="wait for the client to leave")
 
-    async def _hand_back(self, answer: Answer, send: Send) -> None:
+    async def _is_final(self, failure: LongboatError, search: OwnerLookup, lease: LeaseWatch) -> bool:
+        """Whether waiting for another owner is pointless."""
+        if isinstance(failure, _Misdirected):
+            # It hands the workspace over as soon as its turns have ended. As long as it renews the lease, it is alive.
+            if await lease.is_held():
+                search.restart_deadline()
+            return search.deadline_passed
+        if isinstance(failure, ServerLeaving) and self._node.leaving and not await self._node.peers():
+            return True
+        return search.deadline_passed or (
+            isinstance(failure, OwnerUnreachable) and not isinstance(failure, _Misdirected) and await lease.is_renewed()
+        )
+
+    async def _try_here(
+        self, scope: Any, receive: Receive, send: Send, *, in_doubt: bool = False
+    ) -> LongboatError | None:
+        try:
+            await self._answer_here(scope, receive, send, in_doubt=in_doubt)
+        except NotAccepted as error:
+            if self._node.leaving:
+                return ServerLeaving()
+            # Without doubt, this node hands the workspace over: wait for its next owner, as the other doors do.
+            return OwnerLost() if error.in_doubt else _Misdirected(self._node.url)
+        return None
+
+    async def _try_at(
+        self, url: str, workspace_id: str, scope: Any, request: HandedOn, send: Send, *, in_doubt: bool
+    ) -> LongboatError | None:
+        """None if the request is answered; otherwise it may be tried again. `in_doubt`: as in `_answer_here`."""
+        repeatable = is_repeatable(scope) or is_read(scope)
+        try:
+            answer = await self.ask_owner(url, workspace_id, request, again=repeatable)
+        except OSError as error:
+            self.owners.forget(workspace_id)
+            if is_read(scope) and await self._answer_from_store(scope, send, url):
+                return None
+            if is_read(scope) or isinstance(error, NoConnection):
+                return OwnerUnreachable(url)
+            if not repeatable:
+                raise OwnerLost from error
+            return _Unanswered(url)
+        if answer.status == MISDIRECTED:
+            self.owners.forget(workspace_id)
+            await answer.aclose()
+            return _Unanswered(url) if DOUBT in answer.headers else _Misdirected(url)
+        if in_doubt and answer.status == UNAVAILABLE:
+            await answer.aclose()
+            return OwnerLost()
+        await self._hand_back(answer, send, has_body=scope["method"] != "HEAD")
+        return None
+
+    async def ask_owner(self, url: str, workspace_id: str, request: HandedOn, *, again: bool) -> Answer:
+        """As `Relay.send`. A node that is stopped or cut off does not answer: asks no longer than it is the owner, and
+        what may be asked again no longer than it can be reached."""
+        async with Tasks() as tasks:
+            asking = tasks.spawn(self._relay.send(url, request, again=again), name="ask the owner", awaited=True)
+            looks = 0
+            while not (await asyncio.wait((asking,), timeout=SLOW.delay(looks := looks + 1)))[0]:
+                if not await self.owners.is_owner(url, workspace_id) and not asking.done():
+                    raise ConnectionError(f"{url} is no longer the owner of {workspace_id}")
+                if again and not asking.done():
+                    await self._relay.probe(url)
+            return asking.result()
+
+    async def _answer_from_store(self, scope: Any, send: Send, owner: str) -> bool:
+        """Answer a request for what the store has, since the owner cannot be reached; False if it needs the owner."""
+        held = DeferredRefusal(send)
+        await self._routes({**scope, OBSERVED: owner}, wait_forever, held.send)
+        if held.code == OwnerUnreachable.code:
+            return False
+        await held.release()
+        return True
+
+    async def _hand_back(self, answer: Answer, send: Send, *, has_body: bool = True) -> None:
         try:
             await send(
                 {"type": "http.response.start", "status": answer.status, "headers": back_headers(answer.headers)}
             )
-            while chunk := await answer.read():
+            while has_body and (chunk := await answer.read()):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await answer.aclose()
 
     async def _join(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer a request that opens a directory. Safe to repeat: the same directory is the same workspace."""
         body = await self._read(receive)
-        url = await self._home_of(body)
-        if url is None:
-            return await self._routes(scope, _again(body, receive), send)
-        try:
-            await self._hand_back(await self._relay.send(url, from_scope(scope, body), again=True), send)
-        except OSError as error:
-            raise OwnerUnreachable(url) from error
+        request, clock, tries = from_scope(scope, body), asyncio.get_running_loop().time, 0
+        deadline = clock() + self._node.lease_s + SUCCESSOR_WAIT_S
+        while True:
+            await self._node.wait_leases_moved(RETRY.delay(tries))
+            tries += 1
+            workspace_id, url = await self._place_of(body)
+            if url is None:
+                failure = await self._try_here(scope, replay_body(body, receive), send)
+            else:
+                failure = await self._try_to_join_at(url, workspace_id, request, send)
+            if failure is None:
+                return
+            if clock() >= deadline:
+                raise failure
+            # A directory that is not known yet would be only ours.
+            if self._node.leaving and (workspace_id is None or not await self._node.peers()):
+                raise failure
 
-    async def _home_of(self, body: bytes) -> str | None:
-        """Where the node is that a new or known directory belongs to; None: here."""
+    async def _try_to_join_at(
+        self, url: str, workspace_id: str | None, request: HandedOn, send: Send
+    ) -> LongboatError | None:
+        try:
+            if workspace_id is None:
+                answer = await self._relay.send(url, request, again=True)
+            else:
+                answer = await self.ask_owner(url, workspace_id, request, again=True)
+        except OSError:
+            self.owners.forget(workspace_id)
+            return OwnerUnreachable(url)
+        if answer.status == MISDIRECTED:
+            self.owners.forget(workspace_id)
+            await answer.aclose()
+            return OwnerUnreachable(url)
+        await self._hand_back(answer, send)
+        return None
+
+    async def _place_of(self, body: bytes) -> tuple[str | None, str | None]:
+        """The workspace of a directory that other nodes have, if it is known, and where the node is that answers; None:
+        here. Only this node knows its own directories: while a caretaker still has one of them, the request waits."""
         try:
             wanted = msgspec.json.decode(body, type=_Wanted)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None  # the route says what is wrong
-        if wanted.node not in (None, self._node.name):
-            peers = await self._node.peers()
-            if wanted.node not in peers:
-                raise BadInput(
-                    f"There is no node {wanted.node!r} now. `longboat nodes` lists them.", code="unknown_node"
-                )
-            return peers[wanted.node]
-        known = await self._app.known_at(wanted.path)
-        if known is None or self._app.is_open(known):
-            return None
-        async with self.owner(known) as find:
-            return await find()
+            return None, None  # the route says what is wrong
+        peers = {} if wanted.node in (None, self._node.name) else await self._node.peers()
+        known = await self._app.known_elsewhere(wanted.path, wanted.node)
+        if known is None and wanted.node not in (None, self._node.name, *peers):
+            message = f"Node {wanted.node!r} is not running, or is stopping. `longboat nodes` lists the nodes."
+            raise BadInput(message, code="unknown_node")
+        known = known or await self._app.known_shared(wanted.path)
+        if known is None:
+            return None, peers.get(wanted.node or "")
+        return known.workspace_id, await self.owners.search(known.workspace_id).find()
 
     async def _drop_client(self, scope: Any, receive: Receive, send: Send) -> None:
-        """Everywhere: a client may be attached to workspaces of several owners."""
+        """Detach the client at every node: it may be attached to workspaces of several owners."""
         request = from_scope(scope)
-        peers = await self._node.peers()
-        answers = await asyncio.gather(
-            *(self._relay.send(url, request, again=True) for url in peers.values()), return_exceptions=True
-        )
-        for answer in answers:
-            if not isinstance(answer, BaseException):
-                await answer.aclose()
+
+        async def detach_client_at(url: str) -> None:
+            with suppress(OSError):  # also a TimeoutError: its streams end with the node that does not answer
+                async with asyncio.timeout(DROP_S):
+                    await (await self._relay.send(url, request, again=True)).aclose()
+
+        await asyncio.gather(*map(detach_client_at, (await self._node.peers()).values()))
         await self._routes(scope, receive, send)
 
     async def _read(self, receive: Receive) -> bytes:
@@ -303,16 +368,27 @@ class Door:
                 )
             taken += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(taken) > self._most:
-                raise BodyTooLarge(f"The body is larger than {self._most >> 20} MB.")
         return bytes(taken)
 
-    async def send_stream(self, url: str, scope: Any, cursor: str | None) -> Answer:
+    async def send_stream(self, url: str, workspace_id: str, scope: Any, cursor: str | None) -> Answer:
         more = {} if cursor is None else {"last-event-id": cursor}
-        return await self._relay.send(url, from_scope(scope, more=more), again=True)
+        return await self.ask_owner(url, workspace_id, from_scope(scope, more=more), again=True)
 
-    def routes_for(self, scope: Any, cursor: str | None) -> tuple[Asgi, Any]:
-        return self._routes, scope if cursor is None else _with_header(scope, "last-event-id", cursor)
+    async def send_own_stream(self, scope: Any, cursor: str | None, send: Send) -> None:
+        if cursor is not None:
+            scope = with_header(scope, "last-event-id", cursor)
+        await self._routes(scope, wait_forever, send)
+
+    async def wait_reachable(self, workspace_id: str) -> None:
+        """Wait until the owner can be reached, or is this node."""
+        while True:
+            await asyncio.sleep(PROBE_S)
+            self.owners.forget(workspace_id)
+            with suppress(OSError, OwnedElsewhere, ServerLeaving, StoreUnavailable):
+                url = await self.owners.locate(workspace_id)
+                if url is not None:
+                    await self._relay.probe(url)
+                return
 
     @property
     def heartbeat_s(self) -> float:
@@ -322,178 +398,21 @@ class Door:
     def leaving(self) -> bool:
         return self._node.leaving
 
+    async def wait_leaving(self) -> None:
+        await self._app.left.wait()
+
+
+class _Unanswered(OwnerUnreachable):
+    """The owner may have carried out the request."""
+
+
+class _Misdirected(OwnerUnreachable):
+    """The node that was asked is not the owner, or is leaving."""
+
 
 class NotAccepted(Exception):
-    """The request took no effect here. It may at the next owner."""
+    """The request should be made again. `in_doubt`: it may have taken effect here, and its key tells the next owner."""
 
-
-class _HeldRefusal:
-    """Passes an answer on, except a refusal: that is kept until someone has looked at it."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._kept: list[Any] = []
-        self._refused = False
-
-    async def send(self, message: Any) -> None:
-        if message["type"] == "http.response.start":
-            self._refused = message["status"] in (409, 503)
-        if self._refused:
-            self._kept.append(message)
-        else:
-            await self._send(message)
-
-    @property
-    def code(self) -> str | None:
-        body = b"".join(message.get("body", b"") for message in self._kept)
-        try:
-            return msgspec.json.decode(body, type=ErrorBody).code
-        except msgspec.DecodeError:
-            return None
-
-    async def release(self) -> None:
-        for message in self._kept:
-            await self._send(message)
-
-
-class _Stream:
-    """One client's stream, from whichever node has the events."""
-
-    def __init__(self, door: Door, scope: Any, receive: Receive, send: Send, workspace_id: str) -> None:
-        self._door = door
-        self._scope = scope
-        self._receive = receive
-        self._send = send
-        self._workspace_id = workspace_id
-        self._frames = Follower()
-        self._started = False
-        self._ended = False
-        """Another node would say the same."""
-        self._breaks = 0
-        """In a row, without a frame in between."""
-
-    async def run(self) -> None:
-        async with Tasks() as tasks:
-            passing = tasks.spawn(self._pass_all(), name="pass events on", awaited=True)
-            leaving = tasks.spawn(self._wait_disconnected(), name="wait for the client to leave")
-            await asyncio.wait((passing, leaving), return_when=asyncio.FIRST_COMPLETED)
-            for task in (passing, leaving):
-                task.cancel()
-            await asyncio.wait((passing, leaving))
-        if not passing.cancelled():
-            passing.result()
-
-    async def _wait_disconnected(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-    async def _pass_all(self) -> None:
-        while not self._ended:
-            await asyncio.sleep(AGAIN.delay(self._breaks))
-            self._breaks += 1
-            url = await self._find()
-            self._frames.drop_tail()
-            try:
-                await (self._pass_own() if url is None else self._pass_from(url))
-            except OSError as error:
-                logger.debug("the stream of %s broke: %s", self._workspace_id, error)
-            self._door.forget_owner(self._workspace_id)
-            if self._door.leaving:
-                break  # the client finds another door
-        if self._started:
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _find(self) -> str | None:
-        """The owner. A client whose stream has begun waits as long as it takes, and hears that we are there."""
-        async with self._door.owner(self._workspace_id) as find:
-            if not self._started:
-                return await find()
-        while True:
-            try:
-                async with self._door.owner(self._workspace_id) as find, asyncio.timeout(self._door.heartbeat_s):
-                    return await find()
-            except (TimeoutError, OwnedElsewhere, ServerLeaving, StoreUnavailable):
-                await self._send({"type": "http.response.body", "body": HEARTBEAT, "more_body": True})
-
-    async def _pass_from(self, url: str) -> None:
-        answer = await self._door.send_stream(url, self._scope, self._frames.cursor)
-        try:
-            if answer.status == MISDIRECTED or (answer.status == 503 and self._started):
-                return
-            if answer.status != 200 and self._started:
-                self._ended = True
-                return
-            await self._start(answer.status, back_headers(answer.headers))
-            if answer.status != 200:
-                self._ended = True
-                while chunk := await answer.read():
-                    await self._put(chunk)
-                return
-            while chunk := await answer.read():
-                await self._put(self._frames.feed(chunk))
-        finally:
-            await answer.aclose()
-
-    async def _pass_own(self) -> None:
-        routes, scope = self._door.routes_for(self._scope, self._frames.cursor)
-        status = 200
-
-        async def send(message: Any) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if status != 200:
-                    self._ended = True
-                if status == 200 or not self._started:
-                    await self._start(status, message["headers"])
-            elif status == 200:
-                await self._put(self._frames.feed(message["body"]))
-            elif self._started:
-                await self._put(message["body"])
-
-        await routes(scope, _never, send)
-
-    async def _start(self, status: int, headers: Any) -> None:
-        if not self._started:
-            self._started = True
-            await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
-
-    async def _put(self, chunk: bytes) -> None:
-        if chunk:
-            self._breaks = 0
-            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-
-async def _never() -> Any:
-    """The client is watched elsewhere."""
-    await asyncio.get_running_loop().create_future()
-
-
-def _again(body: bytes, receive: Receive) -> Receive:
-    """A body that was read already, for someone else who reads it."""
-    given = False
-
-    async def replayed() -> Any:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return replayed
-
-
-def _is_keyed(scope: Any) -> bool:
-    """A prompt: its key makes a repeated one the same run."""
-    return bool(scope["method"] == "POST" and scope["path"].endswith("/agent"))
-
-
-def _header(scope: Any, name: str) -> str | None:
-    wanted = name.encode()
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), None)
-
-
-def _with_header(scope: Any, name: str, value: str) -> Any:
-    wanted = name.encode()
-    kept = [(key, each) for key, each in scope["headers"] if key != wanted]
-    return {**scope, "headers": [*kept, (wanted, value.encode("latin-1"))]}
+    def __init__(self, *, in_doubt: bool) -> None:
+        super().__init__()
+        self.in_doubt = in_doubt

@@ -10,7 +10,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.cursor: str | None = None
-        """Of the last frame that was passed on."""
+        """The cursor of the last frame that was passed on."""
         self._tail = b""
 
     def feed(self, chunk: bytes) -> bytes:

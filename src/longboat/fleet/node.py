@@ -5,23 +5,29 @@ Implements longboat.runtime.ownership.Ownership. Must not know HTTP.
 """
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC
+from functools import partial
 from pathlib import Path
+from socket import gethostname
+from urllib.parse import urlsplit
 
 from longboat import __version__
 from longboat.config.settings import Settings
-from longboat.errors import ListenError, OwnedElsewhere, StoreUnavailable, WorkspaceNotFound
-from longboat.regular import opener
+from longboat.errors import ListenError, OwnedElsewhere, ServerLeaving, StoreLost, StoreUnavailable, WorkspaceNotFound
+from longboat.regular_files import opener
 from longboat.runtime.clock import as_text, now
-from longboat.runtime.ownership import Claimed
-from longboat.store.postgres.nodes import NodeRecord, Nodes, Whereabouts
+from longboat.runtime.ownership import OwnershipTerms, Place
+from longboat.store.postgres.nodes import NodeRecord, Nodes, PlaceRecord, SharedTrustRows, TakenLease, Whereabouts
+from longboat.store.postgres.notifications import PostgresNotifications
 from longboat.store.postgres.store import UNFENCED, PostgresStore
+from longboat.store.postgres.wakeups import Topic
 from longboat.store.protocol import Store, Unit
 from longboat.tasks import Tasks
 from longboat.tools.process import deadline
@@ -33,10 +39,15 @@ GUARD_SHARE = 5 / 6
 """When this much of a lease has passed without a renewal, the guards end all commands by themselves, also if this
 server is stopped. Early enough that they are gone when the lease is over."""
 LOOK_S = 1.0
-"""How often to look for directories that are back and for workspaces that nobody owns."""
+"""How often to look for directories that are back and for workspaces that nobody owns, if no wake-up comes."""
+LOOK_REST_S = 0.05
+"""Wake-ups within this time lead to one look: with many workspaces, many leases are released."""
 AFTER_FAILURE_S = 60.0
+LEAVE_S = 1.0
+"""How long a server that stops waits for the database to note it. A lease that is not given back ends by itself."""
+_EVERY_ADDRESS = ("0.0.0.0", "::", "")
 DISK_FILE = "node"
-"""In the data directory: tells it from those of other machines."""
+"""A file in the data directory that tells it from those of other nodes."""
 
 
 class Node:
@@ -48,74 +59,161 @@ class Node:
         self.lease_s = settings.server.lease_s
         self._guard_s = self.lease_s * GUARD_SHARE
         self.secret = settings.cluster_secret.encode()
+        self.token = settings.token
         self._shared = tuple(Path(tree) for tree in settings.server.shared_trees)
         self._store = store
-        self._nodes = Nodes(store.borrow, self.name, lease_s=self.lease_s)
+        self._nodes = Nodes(store.borrow, self.name, instance=store.instance, lease_s=self.lease_s)
+        self.notifications = PostgresNotifications(store.borrow, self.name)
+        self._shared_trust = SharedTrustRows(store.borrow)
         self._held: dict[str, int] = {}
         """The epoch of each workspace that this node owns."""
         self._cared_for: set[str] = set()
-        """Those of them whose directory is on another node, which is not running."""
+        """The owned workspaces whose directory is on another node, which is not running."""
         self._not_before: dict[str, float] = {}
         """When to try again to take over workspaces that could not be opened."""
+        self._abandoned: dict[str, float] = {}
+        """Workspaces with something that has not ended here, and when their leases are over at the latest."""
+        self._taking: set[str] = set()
+        """The workspaces that are being taken over."""
+        self._takeovers = 0
+        """How many workspaces with unfinished runs were taken over from an owner that was gone."""
+        self.relayed = 0
+        """How many requests were passed on to other nodes."""
         self._leaving = False
+        self._disk = ""
+        self._started_at = now()
         self._confirmed_at = 0.0
         self._database_ahead_s = 0.0
         """The database's clock less our own, which counts from no particular time."""
         self._tell_lost: Callable[[str], None] = lambda _: None
         self._tell_renewed: Callable[[float, float], None] = lambda *_: None
+        self._tell_inbox: Callable[[], None] = lambda: None
         self._take_over: Callable[[str], Awaitable[object]] | None = None
+        self._tell_peer_gone: Callable[[str], None] = lambda _: None
+        self._should_look = asyncio.Event()
+        """Set for `take_over_orphans` when leases or nodes have changed."""
+        self._leases_moved = asyncio.Event()
+        """Set and cleared at once: wakes doors that wait for the next owner."""
         store.when_lost(self._lost)
+        store.wakeups.when_woken(self._wake)
 
     async def join(self, disk: str) -> None:
-        fingerprint = hmac.digest(self.secret, b"longboat fingerprint", hashlib.sha256).hex()
-        await self._nodes.register(disk=disk, url=self.url, version=__version__, secret=fingerprint, started_at=now())
+        if not self.token:
+            self.token = self._make_token(await self._nodes.token_seed(secrets.token_bytes(32)))
+        self._disk = disk
+        await self._register()
         await self._confirm()
+        self._store.wakeups.send(Topic.LEASES)
+
+    async def _register(self) -> None:
+        await self._nodes.register(
+            disk=self._disk,
+            url=self.url,
+            version=__version__,
+            secret=self._fingerprint("longboat fingerprint"),
+            token=self._fingerprint(f"longboat token {self.token}"),
+            started_at=self._started_at,
+        )
+
+    def _make_token(self, seed: bytes) -> str:
+        """The token is the same on all nodes. The database stores only the seed."""
+        made = hmac.digest(self.secret, b"longboat cluster token " + seed, hashlib.sha256)
+        return base64.urlsafe_b64encode(made).rstrip(b"=").decode()
+
+    @property
+    def cluster_name(self) -> str:
+        """A fingerprint that is the same on all nodes with this secret, and does not reveal it."""
+        return self._fingerprint("longboat cluster name")[:16]
+
+    def _fingerprint(self, text: str) -> str:
+        return hmac.digest(self.secret, text.encode(), hashlib.sha256).hex()
 
     # For the app
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self._left_s() > 0
+
+    def gauges(self) -> dict[str, float]:
+        return {
+            "lease_confirmed_seconds_ago": deadline.clock() - self._confirmed_at,
+            "takeovers": self._takeovers,
+            "relayed_requests": self.relayed,
+        }
 
     def home_of(self, directory: Path) -> str:
         return "" if any(directory.is_relative_to(tree) for tree in self._shared) else self.name
 
-    async def claim(self, workspace_id: str) -> Claimed:
-        if self._leaving:
+    async def restore_workspace_of(self, directory: Path) -> None:
+        await self._nodes.restore_workspace_of(str(directory), self.home_of(directory), host=gethostname())
+
+    async def acquire(self, workspace_id: str) -> OwnershipTerms:
+        if self._leaving or self._is_abandoned(workspace_id):
             raise OwnedElsewhere(workspace_id)
-        if self._left_s() <= 0:  # nothing that was claimed now would be known as confirmed
-            self.lose_overdue()
+        if self._left_s() <= 0:  # a lease acquired now would not be known as confirmed
+            self.drop_expired()
             await self._confirm()
         asked_at = deadline.clock()
-        claim = await self._nodes.claim(workspace_id)
-        if claim is None:
+        lease = await self._nodes.acquire(workspace_id)
+        if lease is None:
             raise OwnedElsewhere(workspace_id)
-        self._held[workspace_id] = claim.epoch
-        self._store.hold(workspace_id, epoch=claim.epoch, number=claim.number, first_seq=claim.first_seq)
-        if claim.home in ("", self.name):
-            return Claimed(allowed=(self._guard_s, asked_at))
+        self._held[workspace_id] = lease.epoch
+        self._store.hold(workspace_id, epoch=lease.epoch, number=lease.number, first_seq=lease.first_seq)
+        place = self._place_of(workspace_id, lease)
+        if not place.away:
+            shared_trust = self._shared_trust if place.home is None else None
+            return OwnershipTerms(place=place, allowed=(self._guard_s, asked_at), shared_trust=shared_trust)
         self._cared_for.add(workspace_id)
-        since = datetime.fromtimestamp(claim.home_until or 0, UTC)
-        return Claimed(away_since=as_text(since), resume=claim.resume)
+        return OwnershipTerms(place=place, resume=lease.resume)
+
+    def _place_of(self, workspace_id: str, lease: TakenLease) -> Place:
+        away = lease.home not in ("", self.name)
+        since = lease.home_seen_at if away else None
+        found = PlaceRecord(workspace_id=workspace_id, home=lease.home, owner=self.name, away=away, away_since=since)
+        return _place(found)
 
     async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
-        if workspace_id not in self._cared_for:
-            await self._nodes.note_policy(workspace_id, resume=resume)
+        epoch = self._held.get(workspace_id)
+        if epoch is not None and workspace_id not in self._cared_for:
+            await self._nodes.note_policy(workspace_id, epoch, resume=resume)
 
     def owns(self, workspace_id: str) -> bool:
         return workspace_id in self._held
 
-    async def release(self, workspace_id: str) -> None:
+    async def release(self, workspace_id: str, *, to: str | None = None) -> None:
         epoch = self._held.get(workspace_id)
         if epoch is None:
             return
-        with suppress(StoreUnavailable):  # if it cannot be given back, it ends by itself
-            await self._store.submit(Unit(workspace_id=UNFENCED))  # after everything that was submitted before
+        limit_s = LEAVE_S if self._leaving else self.lease_s / 3
+        with suppress(StoreUnavailable, TimeoutError):  # if it cannot be given back, it ends by itself
+            async with asyncio.timeout(limit_s):
+                await self._store.submit(Unit(workspace_id=UNFENCED))  # after everything that was submitted before
+        if self._held.get(workspace_id) != epoch:
+            return  # it was lost meanwhile
         self._forget(workspace_id)
-        with suppress(StoreUnavailable):
-            await self._nodes.release(workspace_id, epoch)
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(limit_s):
+                await self._nodes.release(workspace_id, epoch, to=to)
+        self._store.wakeups.send(Topic.LEASES)
+
+    def abandon(self, workspace_id: str) -> None:
+        self._forget(workspace_id)
+        self._abandoned[workspace_id] = deadline.clock() + self.lease_s
+
+    def _is_abandoned(self, workspace_id: str) -> bool:
+        if self._abandoned.get(workspace_id, 0.0) > deadline.clock():
+            return True
+        self._abandoned.pop(workspace_id, None)
+        return False
 
     def when_lost(self, told: Callable[[str], None]) -> None:
         self._tell_lost = told
 
     def when_renewed(self, told: Callable[[float, float], None]) -> None:
         self._tell_renewed = told
+
+    def when_inbox_changed(self, told: Callable[[], None]) -> None:
+        self._tell_inbox = told
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
         self._take_over = take_over
@@ -135,11 +233,24 @@ class Node:
                 url=each.url,
                 version=each.version,
                 started_at=each.started_at,
+                seen_at=as_text(each.seen_at.astimezone(UTC)),
                 state=_state(each),
-                owned=each.owned,
-                homes=each.homes,
+                leaving=each.leaving,
+                owns=each.owns,
+                home_of=each.home_of,
+                runs_active=each.runs_active,
+                runs_waiting=each.runs_waiting,
                 answering=each.name == self.name,
             )
+            for each in await self._nodes.all()
+        )
+
+    async def places(self) -> dict[str, Place]:
+        return {each.workspace_id: _place(each) for each in await self._nodes.places()}
+
+    async def accepts_workspaces(self, node: str) -> bool:
+        return any(
+            each.name == node and each.alive and not each.leaving and each.name != self.name
             for each in await self._nodes.all()
         )
 
@@ -148,13 +259,17 @@ class Node:
         running = [each for each in await self._nodes.all() if each.alive and each.name != self.name]
         return {each.name: each.url for each in running}
 
+    def when_peer_gone(self, told: Callable[[str], None]) -> None:
+        """Call this with the address of each node that has not been heard of for a lease, again and again."""
+        self._tell_peer_gone = told
+
     @property
     def leaving(self) -> bool:
         return self._leaving
 
     def database_time(self) -> float:
         """Seconds since 1970 by the database's clock, which all nodes share."""
-        return asyncio.get_running_loop().time() + self._database_ahead_s
+        return deadline.clock() + self._database_ahead_s
 
     # Leases
 
@@ -162,46 +277,77 @@ class Node:
         """Renew the leases as long as the server runs. Nothing else is done in between: a renewal must not wait."""
         while True:
             await asyncio.sleep(min(LOOK_S, self.lease_s / 3))
-            if asyncio.get_running_loop().time() - self._confirmed_at < self.lease_s / 3:
+            if deadline.clock() - self._confirmed_at < self.lease_s / 3:
                 continue
-            self.lose_overdue()
+            self.drop_expired()
             try:
                 async with asyncio.timeout(self._left_s() if self._held else self.lease_s / 3):
                     await self._confirm()
             except (StoreUnavailable, TimeoutError) as error:
                 logger.warning("the leases could not be renewed: %s", str(error) or type(error).__name__)
+            except Exception:
+                logger.exception("the leases could not be renewed")
 
-    async def look_around(self) -> None:
-        """Give back workspaces whose home is running again, and take over those that nobody owns."""
-        while True:
-            await asyncio.sleep(min(LOOK_S, self.lease_s / 3))
-            with suppress(StoreUnavailable):  # keep_leases tells
-                await self._hand_back()
-                await self._take_orphans()
+    async def take_over_orphans(self) -> None:
+        """Note which nodes are gone, give back workspaces whose home is running again, and take over those that nobody
+        owns."""
+        async with Tasks() as takeovers:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(LOOK_S, self.lease_s / 3)):
+                        await self._should_look.wait()
+                self._should_look.clear()
+                await asyncio.sleep(LOOK_REST_S)
+                try:
+                    for url in await self._nodes.dead_node_urls():
+                        self._tell_peer_gone(url)
+                    await self._hand_back()
+                    await self._take_orphans(takeovers)
+                except StoreUnavailable:
+                    pass  # keep_leases tells
+                except Exception:
+                    logger.exception("the other nodes could not be looked at")
 
     async def _hand_back(self) -> None:
         if self._cared_for:
-            for workspace_id in await self._nodes.returned(self._cared_for):
+            for workspace_id in await self._nodes.at_home_again(self._cared_for):
                 logger.info("the directory of workspace %s is back", workspace_id)
                 self._tell_lost(workspace_id)  # what is written is written; the app releases it once it is closed
 
     def _left_s(self) -> float:
-        """Until two thirds of the lease have passed since the last renewal. Then everything has to end, so that it is
-        over before the lease is."""
-        return max(self._confirmed_at + self.lease_s * 2 / 3 - asyncio.get_running_loop().time(), 0.0)
+        """How many seconds are left until two thirds of the lease have passed since the last renewal. Then everything
+        has to end, so that it is over before the lease is."""
+        return max(self._confirmed_at + self.lease_s * 2 / 3 - deadline.clock(), 0.0)
 
     async def _confirm(self) -> None:
-        clock = asyncio.get_running_loop().time
-        asked_at, held, since = clock(), dict(self._held), deadline.clock()
+        asked_at, held = deadline.clock(), dict(self._held)
         confirmed = await self._nodes.confirm(held)
+        if confirmed.instance is None:  # a database that failed over may have forgotten it
+            await self._register()
+        elif confirmed.instance != self._store.instance:
+            raise self._give_up()
         self._confirmed_at = asked_at
-        self._database_ahead_s = confirmed.at - clock()
+        self._database_ahead_s = confirmed.at - deadline.clock()
         for workspace_id, epoch in held.items():
             if workspace_id not in confirmed.kept and self._held.get(workspace_id) == epoch:
                 self._lost(workspace_id)
-        self._tell_renewed(self._guard_s, since)
+        self._tell_renewed(self._guard_s, asked_at)
 
-    def lose_overdue(self) -> None:
+    def _give_up(self) -> StoreLost:
+        """Another server uses this node's name: it was started while this one was paused or cut off."""
+        lost = self._store.lose("another server uses the name of this node now")
+        for workspace_id in list(self._held):
+            self._lost(workspace_id)
+        return lost
+
+    async def drop_before_expiry(self) -> None:
+        """Drop everything when two thirds of the lease have passed, also while a renewal is still under way: a database
+        that stands still does not answer, and does not refuse either."""
+        while True:
+            await asyncio.sleep(min(self._left_s() or LOOK_S, self.lease_s / 3))
+            self.drop_expired()
+
+    def drop_expired(self) -> None:
         """Drop everything if the last renewal is too long ago: because the database was away, or this process slept."""
         if self._held and self._left_s() <= 0:
             logger.error("%d leases were not confirmed in time: their work ends here", len(self._held))
@@ -218,40 +364,69 @@ class Node:
         self._cared_for.discard(workspace_id)
         self._store.let_go(workspace_id)
 
-    async def _take_orphans(self) -> None:
+    async def _take_orphans(self, takeovers: Tasks) -> None:
+        """Take over each workspace in a task of its own, so that a slow one delays nothing else."""
         if self._leaving or self._take_over is None:
             return
         clock = asyncio.get_running_loop().time
-        for workspace_id in await self._nodes.orphans():
-            if workspace_id in self._held or clock() < self._not_before.get(workspace_id, 0.0):
-                continue
-            try:
-                await self._take_over(workspace_id)
-            except OwnedElsewhere:
-                continue  # another node was faster
-            except StoreUnavailable:
-                raise
-            except Exception:
-                # A damaged row or a bug of ours must not affect the other workspaces.
-                logger.exception("workspace %s could not be taken over", workspace_id)
-                self._not_before[workspace_id] = clock() + AFTER_FAILURE_S
+        for workspace_id in await self._nodes.ownerless_workspaces():
+            is_ours = workspace_id in self._held or workspace_id in self._taking
+            if not is_ours and clock() >= self._not_before.get(workspace_id, 0.0):
+                self._taking.add(workspace_id)
+                taking = takeovers.spawn(
+                    self._take_orphan(workspace_id, self._take_over), name=f"take over {workspace_id}"
+                )
+                taking.add_done_callback(partial(self._forget_taking, workspace_id))
+
+    def _forget_taking(self, workspace_id: str, _: object) -> None:
+        self._taking.discard(workspace_id)
+
+    async def _take_orphan(self, workspace_id: str, take_over: Callable[[str], Awaitable[object]]) -> None:
+        try:
+            await take_over(workspace_id)
+            self._takeovers += 1
+        except (OwnedElsewhere, ServerLeaving, StoreUnavailable):
+            return  # another node was faster, this one is about to leave, or the next look tries again
+        except Exception:
+            # A damaged row or a bug of ours must not affect the other workspaces.
+            logger.exception("workspace %s could not be taken over", workspace_id)
+            self._not_before[workspace_id] = asyncio.get_running_loop().time() + AFTER_FAILURE_S
+
+    def _wake(self, topic: Topic) -> None:
+        match topic:
+            case Topic.INBOX:
+                self._tell_inbox()
+            case Topic.LEASES:
+                self._should_look.set()
+                self._leases_moved.set()
+                self._leases_moved.clear()
+
+    async def wait_leases_moved(self, timeout_s: float) -> None:
+        """Return early if another node may have released a workspace."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._leases_moved.wait()
 
     async def leave(self) -> None:
         """Take no more workspaces, and tell the others."""
         self._leaving = True
-        with suppress(StoreUnavailable):
-            await self._nodes.leave()
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._nodes.leave()
+        self._store.wakeups.send(Topic.LEASES)
 
     async def sign_off(self) -> None:
         self._leaving = True
-        with suppress(StoreUnavailable):
-            await self._nodes.sign_off()
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(LEAVE_S):
+                await self._nodes.sign_off(self._held)
+                await self._store.wakeups.tell(Topic.LEASES)
 
 
 @asynccontextmanager
 async def open_node(settings: Settings, store: Store, *, url: str | None) -> AsyncIterator[Node]:
     """Join the other nodes; leave them at the end. `url`: where it listens."""
-    reached_at = settings.advertise or url
+    reached_at = settings.advertise or (url and _on_this_machine(url, settings.host))
     if reached_at is None:
         raise ListenError("The nodes of a cluster talk to each other over TCP. Pass --host, or --advertise URL.")
     assert isinstance(store, PostgresStore)
@@ -259,11 +434,28 @@ async def open_node(settings: Settings, store: Store, *, url: str | None) -> Asy
     await node.join(await asyncio.to_thread(_disk, settings.data_dir))
     async with Tasks() as tasks:
         tasks.spawn(node.keep_leases(), name="keep leases")
-        tasks.spawn(node.look_around(), name="look around")
+        tasks.spawn(node.drop_before_expiry(), name="drop before expiry")
+        tasks.spawn(node.take_over_orphans(), name="take over orphans")
+        tasks.spawn(node.notifications.keep_answering_current(), name="note who can answer")
         try:
             yield node
         finally:
             await node.sign_off()
+
+
+def _on_this_machine(url: str, host: str | None) -> str:
+    """The address for other machines. If the server listens on every address: this machine's name."""
+    return f"http://{gethostname()}:{urlsplit(url).port}" if host in _EVERY_ADDRESS else url
+
+
+def _place(found: PlaceRecord) -> Place:
+    since = found.away_since if found.away else None
+    return Place(
+        home=found.home or None,
+        owner=found.owner,
+        away=found.away,
+        away_since=as_text(since.astimezone(UTC)) if since is not None else None,
+    )
 
 
 def _state(node: NodeRecord) -> NodeState:
@@ -273,7 +465,7 @@ def _state(node: NodeRecord) -> NodeState:
 
 
 def _disk(data_dir: Path) -> str:
-    """What this data directory is known by, for ever."""
+    """The permanent id of this data directory."""
     path = data_dir / DISK_FILE
     with suppress(FileNotFoundError):
         return path.read_text("ascii").strip()

@@ -3,15 +3,22 @@
 Owns the connections to the other nodes. Must not know who owns what.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult
+from weakref import WeakSet
 
+from longboat.backoff import Backoff
 from longboat.fleet.node import Node
-from longboat.fleet.signature import HEADER, Relayed, digest_of
+from longboat.fleet.signature import HEADER, Relayed, digest_of, signed_headers
 from longboat.models.http_client import Answer, DirectHttp, Timeouts
 
+RETRY = Backoff(base_s=0.05, ceiling_s=0.5)
+MISDIRECTED = 421
+"""The status by which a node tells a door that it is not the owner."""
+REFUSED = 401
 CONNECT_S = 3.0
 ANSWER_S = 120.0
 """How long an answer may take to begin: a request may wait a minute for the end of a run."""
@@ -23,7 +30,7 @@ _NOT_HANDED_ON = frozenset(
         *("transfer-encoding", "upgrade"),
     }
 )
-"""They concern one connection, or who may call: the door has checked that."""
+"""Headers that concern one connection, or who may call: the door has checked that."""
 _NOT_HANDED_BACK = frozenset(["connection", "date", "keep-alive", "server", "trailer", "transfer-encoding", "upgrade"])
 
 
@@ -32,11 +39,22 @@ class NoConnection(OSError):
 
 
 class _PeerHttp(DirectHttp):
+    def __init__(self, url: str, timeouts: Timeouts) -> None:
+        super().__init__(url, timeouts)
+        self._connections: WeakSet[Any] = WeakSet()
+
     async def connect(self, target: SplitResult) -> Any:
         try:
-            return await super().connect(target)
+            connection = await super().connect(target)
         except OSError as error:
             raise NoConnection(str(error)) from error
+        self._connections.add(connection)
+        return connection
+
+    def break_off(self) -> None:
+        """Close the connections: the node is gone without closing them."""
+        for connection in list(self._connections):
+            connection.break_off("the node is gone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +82,51 @@ class Relay:
         self._node = node
         self._timeouts = Timeouts(connect_s=CONNECT_S, first_s=ANSWER_S, idle_s=silent_s)
         self._peers: dict[str, _PeerHttp] = {}
+        node.when_peer_gone(self._break_off)
+
+    def _break_off(self, url: str) -> None:
+        """A node that is stopped or cut off does not close its connections. Its successor answers instead."""
+        if url in self._peers:
+            self._peers[url].break_off()
 
     async def send(self, url: str, request: HandedOn, *, again: bool) -> Answer:
-        """Raises NoConnection if the node has not seen the request, another OSError if it may have. `again`: it does no
-        harm if the node gets the request twice."""
+        """Raises NoConnection if the node has not seen the request or refuses our signature, another OSError if it may
+        have. `again`: it does no harm if the node gets the request twice."""
         if url not in self._peers:
             self._peers[url] = _PeerHttp(url, self._timeouts)
+        self._node.relayed += 1
+        return await self._send_signed(self._peers[url], request, again=again)
+
+    async def _send_signed(self, peer: _PeerHttp, request: HandedOn, *, again: bool) -> Answer:
+        headers = self._signed(request)
+        answer = await peer.send(request.method, request.target, headers, request.body, again=again)
+        if answer.status == REFUSED:
+            # Its clock stood still for long, or it is no node of ours. The client's own token was checked here.
+            await answer.aclose()
+            raise NoConnection("the node refuses the signature")
+        return answer
+
+    def _signed(self, request: HandedOn) -> dict[str, str]:
+        """The headers of the request, with its signature."""
         signed = Relayed(
             node=self._node.name,
             at=self._node.database_time(),
             method=request.method,
             target=request.target,
             body_digest=digest_of(request.body),
+            keys=signed_headers(request.headers),
         ).sign(self._node.secret)
-        headers = {**request.headers, HEADER: signed}
-        return await self._peers[url].send(request.method, request.target, headers, request.body, again=again)
+        return {**request.headers, HEADER: signed}
+
+    async def probe(self, url: str) -> None:
+        """Raises OSError unless the node answers soon, on a connection of its own: one that was kept may be dead."""
+        asked = HandedOn(method="GET", target="/v1/version", headers={})
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                answer = await self._send_signed(_PeerHttp(url, self._timeouts), asked, again=False)
+                await answer.aclose()
+        except TimeoutError as error:
+            raise ConnectionError(f"{url} does not answer") from error
 
 
 def back_headers(headers: Mapping[str, str]) -> Iterable[tuple[bytes, bytes]]:

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from longboat.config.settings import ModelEntry, ProviderSection
 from longboat.errors import ModelError
 from longboat.models import catalogue, refreshed_catalogue
-from longboat.models.first_token import OWN_API_S, first_token_s
 from longboat.models.local.files import local_spec
 from longboat.models.local.fit import this_machine
 from longboat.models.local.known import DEMO
 from longboat.models.protocol import Abilities, Closable, ModelEvent, ModelRequest, WrappedModel
 from longboat.models.providers import KNOWN, LOCAL_TYPE
+from longboat.models.silence import OWN_API_S, silence_limit_s
 from longboat.models.tool_modes.memory import ToolMemory
 from longboat.models.tool_modes.model import ToolModel
 from longboat.wire.listings import ModelPrice
 from longboat.wire.model_requests import ToolMode
 
 if TYPE_CHECKING:
-    from longboat.models.pydantic_adapter import Wire
+    from longboat.models.pydantic_adapter import ProviderApi
 
 
 class RetirableModel(WrappedModel):
@@ -56,7 +56,7 @@ class RetirableModel(WrappedModel):
             await self.adapter.aclose()
 
 
-_WIRES: dict[str, "Wire"] = {
+_APIS: dict[str, "ProviderApi"] = {
     "anthropic": "anthropic",
     "anthropic-compatible": "anthropic",
     "openai": "openai",
@@ -151,6 +151,7 @@ def _bedrock(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
 
 
 def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir: Path) -> Closable:
+    from longboat.models.chat_habits import ChatMemory
     from longboat.models.openai_chat import OpenAIChatModel
     from longboat.models.openai_request import Dialect
 
@@ -160,7 +161,7 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         effort=entry.effort,
         nested_effort=choice.section.type == "openrouter",
         json_schema=bool(entry.json_schema),
-        send_reasoning=entry.send_reasoning or "turn",
+        send_reasoning=entry.send_reasoning,
     )
     chat = OpenAIChatModel(
         provider=choice.provider,
@@ -172,8 +173,10 @@ def _chat(choice: Choice, entry: ModelEntry, access: Access, url: str, data_dir:
         abilities=_abilities(entry, facts),
         dialect=dialect,
         first_token_s=entry.first_token_s,
+        idle_s=entry.idle_s,
         tariff=_configured_tariff(entry)
         or catalogue.tariff_of(choice.section.type, choice.model, base_url=_priced_at(choice, access)),
+        memory=ChatMemory(data_dir, address=url, model=choice.model),
     )
     if not chat.abilities.tools:
         return chat
@@ -188,21 +191,22 @@ def _general(choice: Choice, entry: ModelEntry, access: Access, data_dir: Path) 
     endpoint = Endpoint(
         provider=choice.provider,
         name=choice.model,
-        wire=_WIRES[choice.section.type],
+        api=_APIS[choice.section.type],
         api_key=access.key,
         base_url=access.base_url,
         headers=access.headers,
         max_output_tokens=_limit(entry, facts),
         effort=entry.effort,
         json_schema=entry.json_schema,
-        first_token_s=first_token_s(access.base_url, entry.first_token_s, elsewhere_s=OWN_API_S),
+        first_token_s=silence_limit_s(access.base_url, entry.first_token_s, elsewhere_s=OWN_API_S),
+        idle_s=silence_limit_s(access.base_url, entry.idle_s, elsewhere_s=OWN_API_S),
         tariff=_configured_tariff(entry),
     )
     general = PydanticModel(endpoint, context_window=_window(entry, facts), abilities=_abilities(entry, facts))
     mode = _tool_mode(entry, facts)
     if mode in (None, "native"):
         return general  # these providers have tools
-    memory = ToolMemory(data_dir, address=access.base_url or endpoint.wire, model=choice.model)
+    memory = ToolMemory(data_dir, address=access.base_url or endpoint.api, model=choice.model)
     return ToolModel(general, memory, wanted=mode)
 
 

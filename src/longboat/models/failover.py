@@ -12,7 +12,16 @@ from longboat.errors import ModelError
 from longboat.models.protocol import Model
 
 MADE_GOOD = frozenset(
-    {"unreachable", "timeout", "server_error", "stream_broken", "rate_limited", "quota", "local_model_failed"}
+    {
+        "unreachable",
+        "timeout",
+        "loading",
+        "server_error",
+        "stream_broken",
+        "rate_limited",
+        "quota",
+        "local_model_failed",
+    }
 )
 """Codes of errors that are the provider's, and that pass. A bad request is ours, a rejected key its owner's."""
 OF_PROVIDER = frozenset({"unreachable", "quota"})
@@ -20,7 +29,7 @@ OF_PROVIDER = frozenset({"unreachable", "quota"})
 COOLDOWN = Backoff(base_s=60, ceiling_s=900)
 QUOTA_S = 900.0
 LONGEST_S = 3600.0
-"""A provider that asks for more patience is tried again all the same."""
+"""A provider that asks for a longer wait is tried again all the same."""
 
 
 def seconds() -> float:

@@ -259,6 +259,10 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def break_off(self, why: str) -> None:
+        """The answer will not come: who waits for it gets a ConnectionError."""
+        self._fail(ConnectionError(why))
+
     # The answer
 
     @property

@@ -6,15 +6,16 @@ Owns what is sent where and how long to wait for it. Must not know turns or retr
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from urllib.parse import urlsplit, urlunsplit
 
+import msgspec
+
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
+from longboat.models.chat_habits import UNKNOWN, ChatHabits, ChatMemory
 from longboat.models.error_quotes import secrets_of
-from longboat.models.first_token import first_token_s as limit_s
-from longboat.models.first_token import silent_error
 from longboat.models.http_client import (
     Answer,
     DirectHttp,
@@ -25,13 +26,21 @@ from longboat.models.http_client import (
     needs_proxy,
 )
 from longboat.models.images import without_unsupported_images
-from longboat.models.openai_refusal import Addressee, Complaint, read_body, refusal, retry_after
-from longboat.models.openai_request import PLAIN, Dialect, SendReasoning, encode_request, own_reasoning, sends_reasoning
+from longboat.models.openai_refusal import (
+    Addressee,
+    Complaint,
+    read_body,
+    refusal,
+    refused_field,
+    retry_after,
+    ways_to_send_reasoning,
+)
+from longboat.models.openai_request import EFFORT, PLAIN, Dialect, encode_request, own_reasoning
 from longboat.models.openai_stream import StreamReader
-from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Progress, Sent
+from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Notice, Progress, Sent
+from longboat.models.silence import silence_limit_s, silent_error, still_loading_error
 
 CONNECT_TIMEOUT_S = 10.0
-IDLE_TIMEOUT_S = 120.0
 LOADING_POLL_S = 1.0
 LAST_WORDS_S = 5.0
 """How long what follows a finish_reason may take, usage in most cases. Some servers send neither that nor an end."""
@@ -57,10 +66,11 @@ class OpenAIChatModel:
         dialect: Dialect = PLAIN,
         tariff: Tariff | None = None,
         first_token_s: float | None = None,
-        idle_timeout_s: float = IDLE_TIMEOUT_S,
+        idle_s: float | None = None,
         direct: bool = False,
+        memory: ChatMemory | None = None,
     ) -> None:
-        """`direct`: never through a proxy that the environment names."""
+        """`direct`: never through a proxy that the environment names. `memory` keeps what is learned of the server."""
         self.provider = provider
         self.name = name
         self.context_window = context_window
@@ -78,11 +88,13 @@ class OpenAIChatModel:
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key.strip()}"
         self._dialect = dialect if abilities.effort else replace(dialect, effort=None)
+        self._memory = memory
+        self._habits = (memory.recall() if memory is not None else None) or UNKNOWN
         self._tariff = tariff
         self._timeouts = Timeouts(
             connect_s=CONNECT_TIMEOUT_S,
-            first_s=limit_s(base_url, first_token_s),
-            idle_s=idle_timeout_s,
+            first_s=silence_limit_s(base_url, first_token_s),
+            idle_s=silence_limit_s(base_url, idle_s),
         )
         self._direct = direct
         self._client: HttpClient | None = None
@@ -100,40 +112,100 @@ class OpenAIChatModel:
             await client.aclose()
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        patience_s, told = self._timeouts.first_s, False
-        body = self._encode(request)
-        yield Sent(body)
-        while isinstance(answer := await self._open(request, body), ModelError):
+        left_s, told = self._timeouts.first_s, False
+        dialect = usual = self._usual_dialect()
+        bodies = [self._encode(request, dialect)]
+        refusals: list[ModelError] = []
+        yield Sent(bodies[-1])
+        while isinstance(answer := await self._open(bodies[-1]), ModelError):
             if answer.code != "loading":
-                body = self._encode(request)
-                yield Sent(body)
+                refusals.append(answer)
+                known, dialect = dialect, self._other_dialect(request, dialect, refusals, bodies)
+                if EFFORT in dialect.refused - known.refused:
+                    yield Notice(f"{self.provider}/{self.name} has no reasoning effort setting; it is ignored.")
+                bodies.append(self._encode(request, dialect))
+                yield Sent(bodies[-1])
                 continue
-            if patience_s < LOADING_POLL_S:
-                raise answer
+            if left_s < LOADING_POLL_S:
+                raise still_loading_error(answer, self.name, self._timeouts.first_s)
             if not told:
                 yield Progress(f"{self.provider} is loading {self.name}.")
-            patience_s, told = patience_s - LOADING_POLL_S, True
+            left_s, told = left_s - LOADING_POLL_S, True
             await asyncio.sleep(LOADING_POLL_S)
-        reader = StreamReader(self._to, tariff=self._tariff)
+        # Where the server holds the model to a schema, there is no place for thoughts.
+        in_thought = self._habits.begins_in_thought and request.schema is None
+        reader = StreamReader(self._to, tariff=self._tariff, in_thought=in_thought)
         try:
+            await self._learn_dialect(dialect, usual)
             try:
                 while not reader.answered and (pieces := await answer.read()):
                     for event in reader.feed(pieces):
                         yield event
             except OSError as error:
                 raise self._cut_off(error, reader) from None
-            async for event in _ending(answer, reader):
+            async for event in self._ending(answer, reader):
                 yield event
         finally:
             await answer.aclose()
 
-    def _encode(self, request: ModelRequest) -> bytes:
-        request = without_unsupported_images(request, self.abilities)
-        return encode_request(request, model=self.name, dialect=self._dialect)
+    def _usual_dialect(self) -> Dialect:
+        """As configured, else as the server was found to want it."""
+        send_reasoning = self._dialect.send_reasoning or self._habits.send_reasoning
+        return replace(self._dialect, send_reasoning=send_reasoning, refused=frozenset(self._habits.refused))
 
-    async def _open(self, request: ModelRequest, body: bytes) -> Answer | ModelError:
-        """The answer to the request, or why to send it again: the model is being loaded, or the server wants reasoning
-        sent back in another way, as the dialect now has it."""
+    def _encode(self, request: ModelRequest, dialect: Dialect) -> bytes:
+        request = without_unsupported_images(request, self.abilities)
+        return encode_request(request, model=self.name, dialect=dialect)
+
+    def _other_dialect(
+        self, request: ModelRequest, dialect: Dialect, refusals: list[ModelError], bodies: list[bytes]
+    ) -> Dialect:
+        """Another way to send this request: without a field that the server does not know, or with other reasoning.
+        Only what this request has tried counts: another one may meanwhile have found what works. Raises the refusal if
+        there is no other way."""
+        if field := refused_field(refusals[-1], bodies[-1]):
+            return replace(dialect, refused=dialect.refused | {field})
+        ways = ways_to_send_reasoning(refusals[-1])
+        if self._dialect.send_reasoning is None:  # else the configuration says so
+            for other in (replace(dialect, send_reasoning=way) for way in ways):
+                if self._encode(request, other) not in bodies:
+                    return other
+        # The first one is of the usual request; a later one counts if it is about something else.
+        raise refusals[0] if ways else refusals[-1]
+
+    async def _learn_dialect(self, dialect: Dialect, usual: Dialect) -> None:
+        """Remember how the server took a request, if it had refused it at first."""
+        if dialect == usual:
+            return
+        refused = tuple(sorted(dialect.refused.union(self._habits.refused)))
+        habits = msgspec.structs.replace(self._habits, refused=refused)
+        if self._dialect.send_reasoning is None:
+            habits = msgspec.structs.replace(habits, send_reasoning=dialect.send_reasoning)
+        await self._learn(habits)
+
+    async def _ending(self, answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:
+        """What follows once the answer is whole. What was learned is kept, and the connection read to its end, before
+        the last event: whoever has that one leaves, and a connection left half-read is closed."""
+        async for event in _last_words(answer, reader):
+            yield event
+        if reader.begins_in_thought is not None:
+            await self._learn(msgspec.structs.replace(self._habits, begins_in_thought=reader.begins_in_thought))
+        if reader.done:
+            await _read_rest(answer)
+        for event in reader.finish():
+            yield event
+
+    async def _learn(self, habits: ChatHabits) -> None:
+        if habits == self._habits:
+            return
+        self._habits = habits
+        if self._memory is not None:
+            with suppress(OSError):  # then Longboat finds out again after a restart
+                await asyncio.to_thread(self._memory.keep, habits)
+
+    async def _open(self, body: bytes) -> Answer | ModelError:
+        """The answer to the request, or why there is none that another request could mend: the model is being loaded,
+        or the server refuses the body."""
         answer = await self._send(body)
         try:
             if answer.status == 200 and not _is_whole_document(answer):
@@ -143,24 +215,9 @@ class OpenAIChatModel:
             await answer.aclose()
             raise
         await answer.aclose()
-        if refused.code == "loading":
+        if refused.code in ("loading", "bad_request"):
             return refused
-        other = self._other_reasoning(refused, request)
-        if other is None:
-            raise refused
-        self._dialect = replace(self._dialect, send_reasoning=other)
-        return refused
-
-    def _other_reasoning(self, refused: ModelError, request: ModelRequest) -> SendReasoning | None:
-        """What may please a server that refused the request because of the reasoning in it, or for lack of it."""
-        said = refused.message.lower()
-        if refused.code != "bad_request" or "reasoning" not in said or "effort" in said:
-            return None
-        if self._dialect.send_reasoning != "turn":
-            return None  # the configuration says so, or it was tried
-        if sends_reasoning(request, "turn"):
-            return "never"
-        return "always" if sends_reasoning(request, "always") else None
+        raise refused
 
     async def _send(self, body: bytes) -> Answer:
         self._client = self._client or self._make_client()
@@ -238,16 +295,6 @@ async def _bounded_body(answer: Answer) -> bytes:
     except OSError:
         pass  # the status alone has to do
     return body[:_MAX_ERROR_BODY]
-
-
-async def _ending(answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:
-    async for event in _last_words(answer, reader):
-        yield event
-    if reader.done:
-        # Before the last event: whoever has that one leaves, and a connection left half-read is closed.
-        await _read_rest(answer)
-    for event in reader.finish():
-        yield event
 
 
 async def _last_words(answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:

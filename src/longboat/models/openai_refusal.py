@@ -14,6 +14,7 @@ import msgspec
 
 from longboat.errors import ModelError
 from longboat.models.error_quotes import quote_error, with_advice
+from longboat.models.openai_request import OPTIONAL, SendReasoning
 
 MAX_DETAIL = 500
 """How many characters of a server's own words go into an error."""
@@ -26,14 +27,28 @@ _OVERFLOW = re.compile(
 )
 TOOLS_REFUSED = "tools_unsupported"
 """The code of an error that says: this server has no tools for this model."""
+_NO_JINJA = "tools param requires --jinja"
+"""llama.cpp without its templates: its status is 500, which it shares with failures that pass."""
+_TOOLS = r"(?:tools|tool[ _-]?(?:use|usage|calls?|calling)|function[ _-]?(?:calls?|calling))[`'\"]?"
+_BEFORE = r"(?:^|[-.:;,({\[`'\"]\s*|\b(?:the|param|parameter|field|property|argument)\s+[`'\"]?)"
+_AFTER = r"(?=\s*(?:$|[;,!)\]}]|\.(?:\s|$)|yet\b|(?:with|for|by|in|on|at) (?:this|the|streaming)\b))"
 _NO_TOOLS = re.compile(
-    r"\b(?:tools?|functions?)\b[^.]{0,40}(?:\bnot\b|n't|\bunsupported)[^.]{0,20}(?:support|enabled|available|allowed|$)"
-    r"|(?:\bnot\b|n't)[^.]{0,20}\bsupport[^.]{0,30}\b(?:tools?|functions?)\b"
-    r"|no endpoints found that support tool use|tools param requires|\btool choice requires"
-    r"|unsupported[^.]{0,20}\btools\b",
+    rf"{_BEFORE}{_TOOLS} (?:(?:is|are) )?(?:currently )?(?:not (?:yet )?|un)"
+    rf"(?:supported|enabled|available|allowed){_AFTER}"
+    rf"|\b(?:does not|doesn't|do not) (?:currently )?support [`'\"]?{_TOOLS}{_AFTER}"
+    rf"|\b(?:unsupported|unrecognized|unknown|unexpected) (?:\w+ ){{0,3}}?\w+: ?[`'\"]?tools[`'\"]?{_AFTER}"
+    rf"|no endpoints found that support tool use|{_NO_JINJA}|\btool choice requires --",
     re.IGNORECASE,
 )
-"""Ollama, vLLM, llama.cpp without its templates, OpenRouter, Groq, Mistral, Bedrock, and others in these words."""
+"""Ollama, vLLM, llama.cpp, OpenRouter, Groq, Mistral, Bedrock, and others in these words. A complaint about one tool,
+its schema, a message or parallel calls is none."""
+_MISSES = re.compile(r"\bmissing\b|must be (?:passed|sent|provided|included|present)|\brequire|\bpass(?:ed)? back\b")
+"""A complaint that reasoning is not there, rather than that it is: DeepSeek and Moonshot in these words."""
+_UNKNOWN_FIELD = re.compile(
+    r"unsupported|unrecognized|unknown|unexpected|\bnot (?:supported|permitted|allowed|recognized|known)"
+    r"|\bextra (?:inputs|fields)|invalid (?:field|param|argument)",
+    re.IGNORECASE,
+)
 _LOADING = re.compile(r"\bloading\b", re.IGNORECASE)
 _STATUS_OF_WORD = {
     "rate_limit": 429,
@@ -115,7 +130,7 @@ def _overflows(complaint: Complaint) -> bool:
 def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: float | None = None) -> ModelError:
     """The error for a status and an error body."""
     said = f"{to.provider} answered {status}" + (f": {to.quote(complaint.message)}" if complaint.message else ".")
-    if status in (400, 404, 422, 500, 501) and _NO_TOOLS.search(complaint.message[:MAX_DETAIL]):
+    if _has_no_tools(status, complaint.message[:MAX_DETAIL]):
         advice = f'Set "tools": "steps" for {to.model} in longboat.json, or "none" to chat without tools.'
         return ModelError(with_advice(said, advice), title="The model has no tools", code=TOOLS_REFUSED)
     if status == 503 and _LOADING.search(complaint.message):
@@ -137,6 +152,29 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
             said, title="Too many requests", code="rate_limited", retryable=True, retry_after_s=retry_after_s
         )
     return _final(status, complaint, to, said)
+
+
+def _has_no_tools(status: int, said: str) -> bool:
+    """Whether the server cannot do tools at all for this model. Other failures of the server itself may pass."""
+    return _NO_JINJA in said if status >= 500 else status in (400, 404, 422) and _NO_TOOLS.search(said) is not None
+
+
+def ways_to_send_reasoning(refused: ModelError) -> tuple[SendReasoning, ...]:
+    """What may please a server that refused a request because of the reasoning in it, or for lack of it: all ways, the
+    likeliest first. None if it refused for another reason."""
+    said = refused.message.lower()
+    if refused.code != "bad_request" or "reasoning" not in said or "effort" in said:
+        return ()
+    return ("always", "turn", "never") if _MISSES.search(said) else ("never", "turn", "always")
+
+
+def refused_field(refused: ModelError, body: bytes) -> str | None:
+    """The optional field of the request that the server does not know. None if it refused for another reason, such as
+    the value of a field."""
+    if refused.code != "bad_request" or not _UNKNOWN_FIELD.search(refused.message) or "value" in refused.message:
+        return None
+    sent = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", refused.message)), None)
 
 
 def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> ModelError:

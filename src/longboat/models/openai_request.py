@@ -33,11 +33,19 @@ class Dialect:
     effort: Effort | None = None
     nested_effort: bool = False
     """`reasoning.effort`, as OpenRouter spells it, instead of `reasoning_effort`."""
-    send_reasoning: SendReasoning = "turn"
+    send_reasoning: SendReasoning | None = None
+    """None: that of the turn, unless the server wants it otherwise."""
     json_schema: bool = False
     """The server takes a schema for the answer even where there are tools. Without tools nearly all do."""
     prompt_progress: bool = False
     """The server is asked how far it has read a prompt, as llama.cpp can say."""
+    refused: frozenset[str] = frozenset()
+    """Of `OPTIONAL`: the fields that the server does not know."""
+
+
+EFFORT = "reasoning_effort"
+OPTIONAL = ("stream_options", "max_tokens", EFFORT)
+"""Fields of a request that not every server knows. They are left out, except that `max_tokens` has a newer name."""
 
 
 PLAIN = Dialect()
@@ -47,17 +55,18 @@ def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAI
     """The body that asks `model` for one streamed step."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": _messages(request, dialect.send_reasoning),
+        "messages": _messages(request, dialect.send_reasoning or "turn"),
         "stream": True,
-        "stream_options": {"include_usage": True},
     }
+    if "stream_options" not in dialect.refused:
+        body["stream_options"] = {"include_usage": True}
     if dialect.prompt_progress:
         body["return_progress"] = True
     limits = [limit for limit in (request.max_output_tokens, dialect.max_output_tokens) if limit is not None]
     if limits:
-        body["max_tokens"] = min(limits)
-    if effort := request.effort or dialect.effort:
-        body |= {"reasoning": {"effort": effort}} if dialect.nested_effort else {"reasoning_effort": effort}
+        body["max_completion_tokens" if "max_tokens" in dialect.refused else "max_tokens"] = min(limits)
+    if (effort := request.effort or dialect.effort) and EFFORT not in dialect.refused:
+        body |= {"reasoning": {"effort": effort}} if dialect.nested_effort else {EFFORT: effort}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     if request.schema is not None and (dialect.json_schema or not request.tools):
@@ -88,11 +97,6 @@ def own_reasoning(request: ModelRequest, *, provider: str, model: str) -> ModelR
         return message if own(message) or parts == message.parts else msgspec.structs.replace(message, parts=parts)
 
     return replace(request, messages=tuple(without(message) for message in request.messages))
-
-
-def sends_reasoning(request: ModelRequest, back: SendReasoning) -> bool:
-    """Whether the body of this request contains reasoning."""
-    return any(_reasoning(message, back) for message in request.messages[_first_with_reasoning(request, back) :])
 
 
 def _first_with_reasoning(request: ModelRequest, back: SendReasoning) -> int:

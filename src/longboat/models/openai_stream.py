@@ -5,13 +5,24 @@ piece of text, on the shortest path.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from longboat.core.history import is_object
 from longboat.errors import ModelError
 from longboat.models.catalogue import Counted, Tariff
+from longboat.models.openai_chunk import (
+    Choice,
+    Chunk,
+    CountedUsage,
+    Function,
+    PromptProgress,
+    ToolCall,
+    decode_chunk,
+    decode_loosely,
+)
 from longboat.models.openai_reasoning import ReasoningReader, ThinkTags
 from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
 from longboat.models.protocol import (
@@ -38,66 +49,6 @@ _STOP_REASONS = {
 }
 
 
-class _Function(msgspec.Struct, gc=False):
-    name: str | None = None
-    arguments: str | dict[str, Any] | None = None
-
-
-class _ToolCall(msgspec.Struct, gc=False):
-    index: int | None = None
-    id: str | None = None
-    function: _Function | None = None
-
-
-class _Delta(msgspec.Struct, gc=False):
-    content: str | None = None
-    refusal: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    reasoning_details: list[dict[str, Any]] | None = None
-    """OpenRouter's form: pieces with signatures, which it wants back as they came."""
-    tool_calls: list[_ToolCall] | None = None
-
-
-class _Choice(msgspec.Struct, gc=False):
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-
-
-class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, gc=False):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
-    """DeepSeek's word for them."""
-    cost: float | None = None
-
-    @property
-    def cached(self) -> int:
-        details = self.prompt_tokens_details
-        return (details.cached_tokens if details else None) or self.prompt_cache_hit_tokens or 0
-
-
-class _PromptProgress(msgspec.Struct, gc=False):
-    total: int
-    cache: int = 0
-    processed: int = 0
-
-
-class _Chunk(msgspec.Struct, gc=False):
-    choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-    error: Any = None
-    prompt_progress: _PromptProgress | None = None
-
-
-_decode = msgspec.json.Decoder(_Chunk).decode
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
     index: int
@@ -105,22 +56,39 @@ class _Call:
     call_id: str
     """The server's, or empty if it gave none."""
     wire_index: int | None
+    name: str
+    arguments: list[str] = field(default_factory=list)
+    """As they came."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its arguments are complete."""
+        return bool(self.arguments) and self.arguments[-1].rstrip().endswith("}") and is_object("".join(self.arguments))
+
+
+def _begins_another(call: _Call, function: Function) -> bool:
+    """Whether a piece with the id or index of this call begins a new one: some servers give all calls the same."""
+    if not function.name:
+        return False
+    return function.name != call.name or (bool(function.arguments) and call.is_whole)
 
 
 class StreamReader:
     """Feed it chunks; it returns the completed events. `finish` returns the last one, or raises."""
 
-    def __init__(self, to: Addressee, *, tariff: Tariff | None = None) -> None:
-        """`tariff` prices the tokens if the server reports no cost."""
+    def __init__(self, to: Addressee, *, tariff: Tariff | None = None, in_thought: bool = False) -> None:
+        """`tariff` prices the tokens if the server reports no cost. `in_thought`: the model is known to begin with
+        thoughts that no tag opens."""
         self._to = to
         self._tariff = tariff
         self._rest = bytearray()
         """The beginning of a line whose end has not come."""
         self._calls: list[_Call] = []
-        self._think = ThinkTags()
+        self._think = ThinkTags(begun=in_thought)
+        self._in_thought = in_thought
         self._reasoning = ReasoningReader()
         self._reason: str | None = None
-        self._counted = _Usage()
+        self._counted = CountedUsage()
         """The newest count: some servers send one with every chunk."""
         self._quarters_read = 0
         self.answered = False
@@ -143,9 +111,20 @@ class StreamReader:
             yield from self.feed(b"\n")  # the last line may lack its end
         if self._reason is None:
             raise self.broken("ended the stream before the answer was complete, without a finish_reason")
-        yield from self._think.finish()
+        yield from self._think.take_back() if self._is_all_answer(self._reason) else self._think.finish()
         yield from self._reasoning.end()
         yield Finished(self._stop_reason(self._reason), self._usage(), self._cached_tokens)
+
+    @property
+    def begins_in_thought(self) -> bool | None:
+        """Whether the model began with thoughts that no tag opened; None if this answer does not tell."""
+        if self._think.closed_without_opening:
+            return True
+        return False if self._in_thought and self._is_all_answer(self._reason) else None
+
+    def _is_all_answer(self, reason: str | None) -> bool:
+        """Whether what seemed to be thoughts was the answer: nothing else came, and it was not cut off."""
+        return reason is not None and self._think.is_unfinished and self._stop_reason(reason) is StopReason.END_TURN
 
     def broken(self, what: str) -> ModelError:
         """The stream can no longer be used; another attempt may succeed."""
@@ -175,7 +154,7 @@ class StreamReader:
         if chunk.choices:
             yield from self._choice(chunk.choices[0])
 
-    def _reading(self, progress: _PromptProgress) -> Iterator[ModelEvent]:
+    def _reading(self, progress: PromptProgress) -> Iterator[ModelEvent]:
         """Every quarter of a prompt that takes a while."""
         fresh = progress.total - progress.cache
         quarters = 4 * (progress.processed - progress.cache) // fresh if fresh >= LONG_PROMPT else 0
@@ -183,26 +162,29 @@ class StreamReader:
             self._quarters_read = quarters
             yield Progress(f"Reading the prompt ({fresh:,} new tokens): {25 * quarters} %.")
 
-    def _chunk(self, data: bytes) -> _Chunk:
+    def _chunk(self, data: bytes) -> Chunk:
         try:
-            return _decode(data)
+            return decode_chunk(data)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             text = data.strip()
             if text == b"[DONE]":
                 self.answered = self.done = True
+            elif (chunk := decode_loosely(text)) is not None:
+                return chunk
             elif text:
                 raise self.broken(f"sent a chunk that cannot be read ({error})") from None
-            return _Chunk()
+            return Chunk()
 
-    def _choice(self, choice: _Choice) -> Iterator[ModelEvent]:
+    def _choice(self, choice: Choice) -> Iterator[ModelEvent]:
         delta = choice.delta
         if delta is not None:
             if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
+                self._think.leave_to_server()
                 yield from self._reasoning.read(delta.reasoning_content, delta.reasoning, delta.reasoning_details)
             if text := delta.content or delta.refusal:
                 if self._reasoning.open:
                     yield from self._reasoning.end()
-                if self._think.decided:
+                if self._think.is_plain_text(text):
                     yield TextDelta(text)
                 else:
                     yield from self._think.read(text)
@@ -217,29 +199,30 @@ class StreamReader:
             self._reason = choice.finish_reason
             self.answered = True
 
-    def _tool_call(self, piece: _ToolCall) -> Iterator[ModelEvent]:
-        function = piece.function or _Function()
+    def _tool_call(self, piece: ToolCall) -> Iterator[ModelEvent]:
+        function = piece.function or Function()
         call = self._open_call(piece, function)
-        if call is None:
+        if call is None or _begins_another(call, function):
             if not function.name:
                 raise self.broken("sent a tool call without a name")
-            call = _Call(index=len(self._calls), call_id=piece.id or "", wire_index=piece.index)
+            call = _Call(index=len(self._calls), call_id=piece.id or "", wire_index=piece.index, name=function.name)
             self._calls.append(call)
             yield ToolCallStart(call.index, call.call_id or f"call_{new_id()}", function.name)
         arguments = function.arguments
         if isinstance(arguments, dict):
             arguments = msgspec.json.encode(arguments).decode()
         if arguments:
+            call.arguments.append(arguments)
             yield ToolCallDelta(call.index, arguments)
 
-    def _open_call(self, piece: _ToolCall, function: _Function) -> _Call | None:
-        """The call that a piece continues, or None if it begins one.
+    def _open_call(self, piece: ToolCall, function: Function) -> _Call | None:
+        """The call that a piece continues, unless `_begins_another`. None if it begins one.
 
         Servers differ: some repeat the id with every piece, some leave out the index, and some send each call whole,
         all of them with index 0. An id, where there is one, decides; then the index; then whether it has a name.
         """
         if piece.id:
-            known = next((call for call in self._calls if call.call_id == piece.id), None)
+            known = next((call for call in reversed(self._calls) if call.call_id == piece.id), None)
             if known is not None or function.name:
                 return known
         if piece.index is not None:
@@ -252,7 +235,7 @@ class StreamReader:
 
     def _usage(self) -> Usage:
         usage = self._counted
-        if usage == _Usage():
+        if usage == CountedUsage():
             return Usage()
         counted = Counted(
             input_tokens=max(usage.prompt_tokens or 0, 0),

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 from longboat.errors import ModelError
 from longboat.models.catalogue import Tariff
-from longboat.models.first_token import OWN_API_S
 from longboat.models.images import without_unsupported_images
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest
+from longboat.models.silence import OWN_API_S
 from longboat.wire.requests import Effort
 
 if TYPE_CHECKING:
     from longboat.models.pydantic_ai import Backend
 
-Wire = Literal["anthropic", "openai", "google", "mistral"]
+ProviderApi = Literal["anthropic", "openai", "google", "mistral"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Endpoint:
 
     provider: str
     name: str
-    wire: Wire
+    api: ProviderApi
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -40,6 +40,8 @@ class Endpoint:
     """Whether it can be held to a schema; None: as the library knows."""
     first_token_s: float = OWN_API_S
     """How long the answer may take to begin."""
+    idle_s: float = OWN_API_S
+    """How long it may pause between two pieces."""
     tariff: Tariff | None = None
     """What a step costs; None: as the library knows."""
 

@@ -19,7 +19,7 @@ from pydantic_ai.settings import ModelSettings
 from longboat.models.protocol import Finished, ModelEvent, ModelRequest, Sent, as_json
 from longboat.models.pydantic_adapter import Endpoint
 from longboat.models.pydantic_failure import translating_errors
-from longboat.models.pydantic_http import FirstByteClient
+from longboat.models.pydantic_http import TimedClient
 from longboat.models.pydantic_request import library_messages, parameters
 from longboat.models.pydantic_stream import Translation, stop_reason, usage
 
@@ -30,7 +30,7 @@ class Backend:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         with translating_errors(endpoint, opened=False):
-            self._http = FirstByteClient(first_s=endpoint.first_token_s, headers=_headers(endpoint))
+            self._http = TimedClient(first_s=endpoint.first_token_s, idle_s=endpoint.idle_s, headers=_headers(endpoint))
             self._model = _library_model(endpoint, self._http)
 
     @asynccontextmanager
@@ -74,7 +74,7 @@ class Backend:
         if self._endpoint.json_schema is not None:
             return self._endpoint.json_schema
         # Gemini and Mistral refuse it where there are tools.
-        able = self._endpoint.wire in ("openai", "anthropic")
+        able = self._endpoint.api in ("openai", "anthropic")
         return able and bool(self._model.profile.get("supports_json_schema_output"))
 
 
@@ -88,7 +88,7 @@ def _settings(request: ModelRequest) -> ModelSettings:
 
 
 def _headers(endpoint: Endpoint) -> dict[str, str]:
-    if endpoint.wire == "anthropic" and endpoint.base_url and endpoint.api_key:
+    if endpoint.api == "anthropic" and endpoint.base_url and endpoint.api_key:
         # The SDK sends the key as a bearer token; servers that only resemble Anthropic's know the older header.
         return {"x-api-key": endpoint.api_key, **endpoint.headers}
     return dict(endpoint.headers)
@@ -97,7 +97,7 @@ def _headers(endpoint: Endpoint) -> dict[str, str]:
 def _library_model(endpoint: Endpoint, http: httpx2.AsyncClient) -> LibraryModel:
     key = endpoint.api_key or "none"
     url = endpoint.base_url
-    match endpoint.wire:
+    match endpoint.api:
         case "anthropic":
             from pydantic_ai.models.anthropic import AnthropicModel
             from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -126,4 +126,4 @@ def _library_model(endpoint: Endpoint, http: httpx2.AsyncClient) -> LibraryModel
 
             return MistralModel(endpoint.name, provider=MistralProvider(api_key=key, base_url=url, http_client=http))
         case _:
-            assert_never(endpoint.wire)
+            assert_never(endpoint.api)

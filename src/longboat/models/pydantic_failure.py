@@ -12,9 +12,9 @@ from pydantic_ai import exceptions as theirs
 
 from longboat.errors import ModelError
 from longboat.models.error_quotes import quote_error, secrets_of, with_advice
-from longboat.models.first_token import silent_error
 from longboat.models.http_client import ServerSilent
 from longboat.models.pydantic_adapter import Endpoint
+from longboat.models.silence import silent_error
 
 _MAX_DETAIL = 1000
 """How many characters of a provider's own words go into an error."""

@@ -14,29 +14,29 @@ import httpx2
 from longboat.models.http_client import ServerSilent
 
 CONNECT_S = 10.0
-IDLE_S = 300.0
-"""Between two pieces."""
 
 
-class FirstByteClient(httpx2.AsyncClient):
-    def __init__(self, *, first_s: float, headers: Mapping[str, str]) -> None:
-        super().__init__(timeout=httpx2.Timeout(max(first_s, IDLE_S), connect=CONNECT_S), headers=headers)
+class TimedClient(httpx2.AsyncClient):
+    def __init__(self, *, first_s: float, idle_s: float, headers: Mapping[str, str]) -> None:
+        super().__init__(timeout=httpx2.Timeout(max(first_s, idle_s), connect=CONNECT_S), headers=headers)
         self._first_s = first_s
+        self._idle_s = idle_s
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **more: Any) -> httpx2.Response:
         deadline = _now() + self._first_s
         async with _until(deadline, ServerSilent(self._first_s, began=False)):
             response = await super().send(request, stream=stream, **more)
         if stream and isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _FirstByteStream(response.stream, deadline, self._first_s)
+            response.stream = _TimedStream(response.stream, deadline, self._first_s, self._idle_s)
         return response
 
 
-class _FirstByteStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, deadline: float, first_s: float) -> None:
+class _TimedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream, deadline: float, first_s: float, idle_s: float) -> None:
         self._stream = stream
         self._deadline = deadline
         self._first_s = first_s
+        self._idle_s = idle_s
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pieces = aiter(self._stream)
@@ -44,7 +44,7 @@ class _FirstByteStream(httpx2.AsyncByteStream):
             piece = await anext(pieces, None)
         while piece is not None:
             yield piece
-            async with _until(_now() + IDLE_S, ServerSilent(IDLE_S, began=True)):
+            async with _until(_now() + self._idle_s, ServerSilent(self._idle_s, began=True)):
                 piece = await anext(pieces, None)
 
     async def aclose(self) -> None:

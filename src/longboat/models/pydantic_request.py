@@ -38,7 +38,7 @@ def parameters(request: ModelRequest, *, native_schema: bool) -> ModelRequestPar
 
 def library_messages(messages: Sequence[wire.Message], endpoint: Endpoint, system: str) -> list[pai.ModelMessage]:
     """`system` is the library's own name of the provider."""
-    fit = mistral_id if endpoint.wire == "mistral" else portable_id
+    fit = mistral_id if endpoint.api == "mistral" else portable_id
     tool_names: dict[str, str] = {}
     translated_messages: list[pai.ModelMessage] = []
     for message in messages:

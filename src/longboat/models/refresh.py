@@ -15,9 +15,9 @@ from longboat.config.settings import ProviderSection
 from longboat.models import refreshed_catalogue
 from longboat.models.adapters import Access
 from longboat.models.error_quotes import quote_error, secrets_of
+from longboat.models.memory import forget_learned
 from longboat.models.model_list import ListRequest, catalogued_url, fetch, headers_of, read_models
 from longboat.models.refreshed_catalogue import Listed
-from longboat.models.tool_modes.memory import forget_tool_modes
 
 TIMEOUT_S = 15.0
 MAX_REASON = 300
@@ -34,8 +34,8 @@ class Report:
 def refresh(
     data_dir: Path, providers: Mapping[str, tuple[ProviderSection, Access]], *, prices_url: str | None = None
 ) -> Iterator[Report]:
-    """Download everything, with one report for each source. Also forgets how models use tools."""
-    forget_tool_modes(data_dir)
+    """Download everything, with one report for each source. Also forgets what was learned of models by using them."""
+    forget_learned(data_dir)
     with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False) as client:
         yield _prices(client, data_dir, prices_url or _default_prices_url())
         known = refreshed_catalogue.listing(data_dir)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from longboat import regular
+from longboat import regular_files
 
 PRICES = "prices.json"
 LISTED = "listed.json"
@@ -31,7 +31,7 @@ Listing = dict[str, dict[str, Listed]]
 
 def listing(data_dir: Path) -> Listing:
     try:
-        return msgspec.json.decode(regular.read(data_dir / "models" / LISTED), type=Listing)
+        return msgspec.json.decode(regular_files.read(data_dir / "models" / LISTED), type=Listing)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 
@@ -47,7 +47,7 @@ def save_prices(data_dir: Path, raw: bytes) -> None:
 def use_prices(data_dir: Path) -> bool:
     """Make the fetched price list the one in use; False if there is none that can be read."""
     try:
-        raw = json.loads(regular.read(data_dir / "models" / PRICES))
+        raw = json.loads(regular_files.read(data_dir / "models" / PRICES))
     except (OSError, ValueError, RecursionError):
         return False
     return parse_prices(raw)

@@ -126,9 +126,7 @@ class Registry:
             larges, smalls = self._choices("large"), self._choices("small")
             large, small = larges[0], smalls[0]
             for choice in (large, small):
-                self._check_usable(choice.provider, choice.section)
-                if choice.section.type == LOCAL_TYPE:
-                    describe_local(self._local_spec(choice))
+                self._check_ready(choice)
         except ModelError as error:
             return Overview(large=None, small=None, problem=error.message, providers=self._infos())
         return Overview(
@@ -200,8 +198,15 @@ class Registry:
             choices = [self._small_beside(self._named(name, "large")) for name in models.names("large")]
         if not choices:
             return [self._found_by_itself(role)]
-        ready = [choice for choice in choices if self._problem(choice.provider, choice.section) is None]
+        ready = [choice for choice in choices if self._is_ready(choice)]
         return list({choice.name: choice for choice in ready or choices[:1]}.values())
+
+    def _is_ready(self, choice: Choice) -> bool:
+        try:
+            self._check_ready(choice)
+        except ModelError:
+            return False
+        return True
 
     def _found_by_itself(self, role: Role) -> Choice:
         """Where nothing is configured."""
@@ -280,7 +285,7 @@ class Registry:
     def _problem(self, provider: str, section: ProviderSection) -> str | None:
         """What to do before this provider can be used, or None."""
         try:
-            key = self._key(provider, section)
+            key = self._access(provider, section).key
         except ConfigInvalid as error:
             return error.message
         if section.type == LOCAL_TYPE:
@@ -296,6 +301,12 @@ class Registry:
     def _check_usable(self, provider: str, section: ProviderSection) -> None:
         if problem := self._problem(provider, section):
             raise _not_configured(f"Provider {provider!r} is not ready: {problem}")
+
+    def _check_ready(self, choice: Choice) -> None:
+        """Raises ModelError if the model cannot be asked: something of its provider or its own file is missing."""
+        self._check_usable(choice.provider, choice.section)
+        if choice.section.type == LOCAL_TYPE:
+            describe_local(self._local_spec(choice))
 
     def _expanded(self, value: str) -> str:
         from longboat.config.references import expand

@@ -50,6 +50,7 @@ class Need:
     only reads. `directory` is where a command runs, if not in the workspace's root; `doubt` says why even reading the
     git repository may run something. `outside` asks to run the command without the read-only wall around harmless
     commands; `has_wall` says whether there is one. `detail` is shown to the person: a diff, the whole command.
+    `foreign` says that what the tool does is only the claim of a program that is not Longboat's.
     """
 
     tool: str
@@ -61,6 +62,7 @@ class Need:
     doubt: str = ""
     outside: bool = False
     has_wall: bool = True
+    foreign: bool = False
     title: str = ""
     detail: str = ""
 

@@ -6,54 +6,58 @@ Owns the store, the open workspaces, the recovery at the start (B6) and the shut
 import asyncio
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from longboat import __version__
 from longboat.config.settings import Settings
 from longboat.errors import (
     BadInput,
     DataDirError,
-    OwnedElsewhere,
     ServerLeaving,
     StoreDamaged,
     StoreUnavailable,
-    WorkspaceNotFound,
 )
 from longboat.runtime.clock import now
 from longboat.runtime.inbox import SERVER, Inbox
-from longboat.runtime.ownership import Ownership, SoleOwner
+from longboat.runtime.moves import Moves
+from longboat.runtime.open_workspaces import OpenWorkspaces, forget_client, read_workspace
+from longboat.runtime.ownership import NOWHERE, OpenOwnership, Ownership, OwnershipTerms, Place, open_sole_owner
+from longboat.runtime.pruning import Pruning
 from longboat.runtime.push import Push
 from longboat.runtime.store_retry import RESTORE_S, retry_store
 from longboat.runtime.turn.traces import Traces, load_traces
 from longboat.runtime.workspace.ledger import page_start
-from longboat.runtime.workspace.location import scratches
+from longboat.runtime.workspace.location import output_directory
 from longboat.runtime.workspace.models import ModelPool, ModelSource
-from longboat.store.changes import add_workspace, delete_client, prune_events, prune_requests
-from longboat.store.datadir import STORE_NAME, hold_data_dir
-from longboat.store.protocol import Entry, Store, UniqueViolated, Unit
-from longboat.store.records import AttachedClient, WorkspaceActivity, WorkspaceRecord
+from longboat.store.address import describe_dsn
+from longboat.store.changes import add_workspace
+from longboat.store.datadir import STORE_NAME, hold_data_dir, note_store
+from longboat.store.protocol import Store, UniqueViolated, Unit
+from longboat.store.records import WorkspaceActivity, WorkspaceRecord
 from longboat.store.sqlite.store import open_sqlite
 from longboat.tasks import Tasks
 from longboat.tools.process import process_tree
 from longboat.tools.process.output_files import MEGABYTE, OutputFiles
 from longboat.wire import models as wire
-from longboat.wire.events import Change
-from longboat.wire.figures import Stats
 from longboat.wire.ids import new_id
+from longboat.wire.listings import NodeInfo, NodePage, NodeState
 from longboat.wire.models import Health, WorkspacePage
 from longboat.wire.providers import Provider
-from longboat.wire.requests import ConnectProvider
+from longboat.wire.requests import ConnectProvider, MoveWorkspace
 from longboat.wire.search import SearchPage
+from longboat.wire.statistics import Stats
 
 if TYPE_CHECKING:
     from longboat.runtime.providers import Providers
+    from longboat.runtime.workspace.observed import ObservedWorkspace
     from longboat.runtime.workspace.workspace import Workspace
     from longboat.tools.mcp.logins import Logins
     from longboat.tools.protocol import Tool
@@ -61,12 +65,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-FINAL_S = 2.0
-"""How long interrupted turns have for their final writes (T4). With the time for closing, the server exits within drain
-+ 5 s (B5)."""
 PRUNE_EVERY_S = 3600.0
 POLL_INBOX_S = 2.0
-"""How often streams of the inbox look for what other nodes have written."""
+"""How often streams of the inbox look for what other nodes have written, if no wake-up comes."""
+UNCONFIRMED = "This server has been unable to reach its database. It will recover on its own."
 CHECK_S = 10.0
 """How long a start looks for damage in the store, alongside all other work."""
 
@@ -81,23 +83,26 @@ async def open_app(
     stop: asyncio.Event | None = None,
     hurry: asyncio.Event | None = None,
     url: str | None = None,
+    on_wait: Callable[[str], None] | None = None,
+    open_ownership: OpenOwnership = open_sole_owner,
 ) -> AsyncIterator["App"]:
     """Lock the data directory, open the store, continue unfinished work; shut down in order at the end.
 
     Set `stop` to make the server leave; before it is open, that raises ServerLeaving. Set `hurry` to skip the drain.
-    `traces` replaces the configured ones. `url`: where it listens.
+    `traces` replaces the configured ones. `url`: where it listens. With `on_wait`, waits for a PostgreSQL that is away,
+    and tells what the problem is. `open_ownership`: how it shares its store with others, if it does.
     """
     stop, hurry = stop or asyncio.Event(), hurry or asyncio.Event()
     with hold_data_dir(settings.data_dir):
         async with (
-            _unless(stop, _open_store(settings)) as store,
-            _open_ownership(settings, store, url) as ownership,
+            _unless(stop, _open_store(settings, on_wait)) as store,
+            open_ownership(settings, store, url=url) as ownership,
             ModelPool(settings.data_dir, source=models) as pool,
             _open_traces(traces, settings) as open_traces,
             Tasks() as tasks,
         ):
             app = App(
-                settings,
+                replace(settings, token=ownership.token),
                 store,
                 pool,
                 tasks,
@@ -105,7 +110,9 @@ async def open_app(
                 ownership=ownership,
                 traces=open_traces,
                 stop_requested=stop,
+                url=url,
             )
+            note_store(settings.data_dir, describe_dsn(settings.store) if settings.store else "")
             try:
                 await app.recover(hurry)
                 tasks.spawn(app.prune(), name="prune")
@@ -117,7 +124,7 @@ async def open_app(
                 app.close()
 
 
-def _open_store(settings: Settings) -> AbstractAsyncContextManager[Store]:
+def _open_store(settings: Settings, on_wait: Callable[[str], None] | None) -> AbstractAsyncContextManager[Store]:
     if settings.store is None:
         return open_sqlite(settings.data_dir / STORE_NAME)
     try:
@@ -126,18 +133,7 @@ def _open_store(settings: Settings) -> AbstractAsyncContextManager[Store]:
         raise DataDirError(
             "A store in PostgreSQL needs another package: pip install 'longboat[postgres]'.", code="postgres_missing"
         ) from error
-    return open_postgres(settings.store, node=settings.node if settings.cluster_secret else "")
-
-
-@asynccontextmanager
-async def _open_ownership(settings: Settings, store: Store, url: str | None) -> AsyncIterator[Ownership]:
-    if settings.store is None or not settings.cluster_secret:
-        yield SoleOwner(settings.node)
-        return
-    from longboat.fleet.node import open_node  # here: only who needs it pays for it
-
-    async with open_node(settings, store, url=url) as node:
-        yield node
+    return open_postgres(settings.store, node=settings.node if settings.cluster_secret else "", on_wait=on_wait)
 
 
 @asynccontextmanager
@@ -179,11 +175,16 @@ class App:
         ownership: Ownership,
         traces: Traces,
         stop_requested: asyncio.Event,
+        url: str | None = None,
     ) -> None:
         self.settings = settings
+        self._url = settings.advertise or url
+        self._started_at = now()
         self.ownership = ownership
         self.stop_requested = stop_requested
         self.leaving = False
+        self.left = asyncio.Event()
+        """All streams have been told to end."""
         self._store = store
         self._models = models
         self._tasks = tasks
@@ -192,7 +193,7 @@ class App:
         self._logins: Logins | None = None
         self._providers: Providers | None = None
         self._output_files = OutputFiles(
-            scratches(settings.data_dir),
+            output_directory(settings.data_dir),
             limit=settings.server.max_output_mb * MEGABYTE,
             workspace_limit=settings.server.max_workspace_output_mb * MEGABYTE,
         )
@@ -201,23 +202,30 @@ class App:
             heartbeat_s=settings.heartbeat_s,
             on_listeners=self._watch_idleness,
             poll_s=None if ownership.alone else POLL_INBOX_S,
+            notifications=ownership.notifications,
         )
-        self.push = Push(store, self.inbox, settings.server.push, settings.data_dir)
-        self._open: dict[str, Workspace] = {}
-        self._closings: dict[str, asyncio.Task[None]] = {}
-        """Workspaces whose processes are being ended. They are gone before the directory is opened again, or we are."""
-        self._opening = asyncio.Lock()
-        self._opens_no_more = False
+        self.push = Push(
+            store, self.inbox, settings.server.push, settings.data_dir, notifications=ownership.notifications
+        )
+        self._loading = asyncio.Lock()
+        self._moves = Moves(settings.node, ownership, tasks, close=self._leave_workspace)
+        self.opened = OpenWorkspaces(
+            store,
+            ownership,
+            tasks,
+            create=self._create,
+            next_owner=self._moves.next_owner,
+            on_change=self._watch_idleness,
+        )
         self._idle_exit: asyncio.TimerHandle | None = None
         self._damage: str | None = None
         self._watch_idleness()
         store.when_gone(self._stop_unrecorded_work)
-        ownership.when_lost(self._drop)
-        ownership.when_renewed(self._allow_commands)
+        ownership.when_inbox_changed(self.inbox.look)
 
     @property
     def busy(self) -> bool:
-        return any(workspace.engaged for workspace in self._open.values())
+        return any(workspace.engaged for workspace in self.opened.all)
 
     def request_stop(self) -> None:
         self.stop_requested.set()
@@ -227,38 +235,57 @@ class App:
             return Health(status="leaving")
         if self._store.problem is not None:
             return Health(status="degraded", detail=self._store.problem)
+        if not self.ownership.is_confirmed:
+            return Health(status="degraded", detail=UNCONFIRMED)
         if self._damage is not None:
             return Health(status="degraded", detail=self._damage)
         return Health(status="ok")
 
+    def check_ready(self) -> Health:
+        """Raises why clients should go to another server."""
+        if self.leaving:
+            raise ServerLeaving
+        if not self.ownership.is_confirmed:
+            raise StoreUnavailable(UNCONFIRMED)
+        return self.health()
+
     def _stop_unrecorded_work(self) -> None:
         """The data directory is gone (D8): stop active runs, which would act and cost money without a record. Their end
         is not recorded either, so the log names them."""
-        for workspace in self._open.values():
+        for workspace in self.opened.all:
             if runs := workspace.sessions.run_ids:
                 logger.error("unfinished runs of %s are lost: %s", workspace.directory, ", ".join(runs))
             workspace.sessions.interrupt()
 
     def gauges(self) -> dict[str, float]:
-        workspaces = self._open.values()
+        workspaces = self.opened.all
         return {
-            "workspaces_open": len(self._open),
+            "workspaces_open": len(self.opened),
             "runs_unfinished": sum(workspace.sessions.runs_unfinished for workspace in workspaces),
             "runs_active": sum(workspace.sessions.runs_active for workspace in workspaces),
             "streams_open": sum(workspace.presence.claims.streams for workspace in workspaces),
             "store_failing": float(self._store.problem is not None),
             "leaving": float(self.leaving),
+            **self.ownership.gauges(),
         }
 
     # Workspaces
 
     async def join(
-        self, path: str, client_id: str | None, environ: Mapping[str, str] | None = None
+        self,
+        path: str,
+        client_id: str | None,
+        environ: Mapping[str, str] | None = None,
+        *,
+        node: str | None = None,
     ) -> "tuple[Workspace, bool]":
         """Return the workspace of a directory; True if it was never opened here before. `environ` is the client's own,
-        for the commands of its runs."""
-        directory = await asyncio.to_thread(_resolve, path)
-        known, created = await self._issue(directory)
+        for the commands of its runs. `node`: whose directory it is, if not ours."""
+        elsewhere = await self.known_elsewhere(path, node)
+        if elsewhere is not None:
+            known, created = elsewhere, False
+        else:
+            known, created = await self._issue(await asyncio.to_thread(_resolve, path))
         workspace = await self.workspace(known.workspace_id)
         workspace.presence.claims.hold()
         if environ is not None:
@@ -269,6 +296,9 @@ class App:
         path, home = str(directory), self.ownership.home_of(directory)
         only = None if self.ownership.alone else home
         known = await self._store.reads.workspace_at(path, only)
+        if known is None and not self.ownership.alone:
+            await self.ownership.restore_workspace_of(directory)
+            known = await self._store.reads.workspace_at(path, only)
         if known is not None:
             return known, False
         new = WorkspaceRecord(workspace_id=new_id(), home=home, path=path, created_at=now())
@@ -282,70 +312,66 @@ class App:
         return new, True
 
     def is_open(self, workspace_id: str) -> bool:
-        return workspace_id in self._open
+        return self.opened.find(workspace_id) is not None
 
-    async def known_at(self, path: str) -> str | None:
-        """The id of the workspace of a directory, if it has one."""
+    async def known_elsewhere(self, path: str, node: str | None) -> WorkspaceRecord | None:
+        """The workspace of a directory that only another node has; None if it is not known, or if it is our own."""
+        if self.ownership.alone or node == self.settings.node:
+            return None
+        if node is not None:
+            return await self._store.reads.workspace_at(path, node)
+        with suppress(BadInput):
+            await asyncio.to_thread(_resolve, path)
+            return None
+        found = [each for each in await self._store.reads.workspaces() if each.path == (path.rstrip("/") or "/")]
+        if len(found) > 1:
+            homes = " or ".join(f"{each.home}:{each.path}" for each in found)
+            raise BadInput(f"Several nodes have {path}. Name one: {homes}.", code="path_ambiguous")
+        return found[0] if found else None
+
+    async def known_shared(self, path: str) -> WorkspaceRecord | None:
+        """The workspace of a directory that every node has, if it is known."""
         with suppress(BadInput):
             directory = await asyncio.to_thread(_resolve, path)
-            known = await self._store.reads.workspace_at(str(directory), self.ownership.home_of(directory))
-            return known.workspace_id if known is not None else None
+            if not (home := self.ownership.home_of(directory)):
+                return await self._store.reads.workspace_at(str(directory), home)
         return None
 
     async def workspace(self, workspace_id: str) -> "Workspace":
         """Return the open workspace, or open it again."""
-        workspace = self._open.get(workspace_id)
-        if workspace is not None:
-            return workspace
-        while (closing := self._closings.get(workspace_id)) is not None:
-            await asyncio.wait([closing])
-        async with self._opening:
-            workspace = self._open.get(workspace_id)
-            if workspace is None and self._opens_no_more:
-                # A new one would not know the runs queued on disk: a cancel would succeed and do nothing.
-                raise ServerLeaving
-            return workspace or await self._reopen(workspace_id)
+        return await self.opened.open(workspace_id)
 
-    async def _reopen(self, workspace_id: str) -> "Workspace":
-        known = await self._store.reads.workspace(workspace_id)
-        if known is None:
-            raise WorkspaceNotFound(workspace_id)
-        create = await asyncio.to_thread(self._load_workspace_class)
-        claimed = await self.ownership.claim(workspace_id)
-        workspace = create(
+    async def _create(self, known: WorkspaceRecord, terms: OwnershipTerms) -> "Workspace":
+        async with self._loading:
+            create = await asyncio.to_thread(self._load_workspace_class)
+        return create(
             known,
             settings=self.settings,
             store=self._store,
             models=self._models,
             tools=self._tools,
-            claimed=claimed,
-            on_free=self._close,
-            is_someone_reachable=lambda: self.inbox.answering > 0 or self.push.reaches_someone,
+            terms=terms,
+            on_free=self.opened.close_unused,
+            note_policy=self.ownership.note_policy,
+            is_someone_reachable=self._is_someone_reachable,
         )
-        try:
-            if claimed.allowed is not None:
-                workspace.tools.allow_for(claimed.allowed[0], since=claimed.allowed[1])
-            await workspace.open()
-            workspace.presence.claims.hold()
-            if self.leaving:
-                workspace.sessions.refuse()
-            if not self.ownership.alone:
-                await self._succeed(workspace)
-        except BaseException:
-            self._end(workspace)
-            raise
-        self._open[workspace_id] = workspace
-        self._watch_idleness()
-        return workspace
 
-    async def _succeed(self, workspace: "Workspace") -> None:
-        """The former owner's clients are gone; its unfinished runs continue or end (B6)."""
-        for client in await self._store.reads.clients(workspace.id):
-            await self._store.submit(_client_gone(AttachedClient(workspace_id=workspace.id, client=client)))
-        await workspace.restore()
-        await self.ownership.note_policy(workspace.id, resume=workspace.resumes())
-        if not self.ownership.owns(workspace.id):
-            raise OwnedElsewhere(workspace.id)
+    async def observe(self, workspace_id: str) -> "ObservedWorkspace":
+        """A workspace that another server works on, as the store shows it."""
+        from longboat.runtime.workspace.observed import ObservedWorkspace  # here: one server alone never needs it
+
+        known = await read_workspace(self._store, workspace_id)
+        return ObservedWorkspace(known, self._store, self.ownership, heartbeat_s=self.settings.heartbeat_s)
+
+    async def _is_someone_reachable(self) -> bool:
+        """At an inbox or by a notification, through any server."""
+        notifications = self.ownership.notifications
+        if self.inbox.answering > 0 or notifications is None:
+            return self.inbox.answering > 0 or self.push.reaches_someone
+        try:
+            return await notifications.is_someone_reachable()
+        except StoreUnavailable:
+            return True  # as far as we know: nothing is decided alone because the database is away
 
     def _load_workspace_class(self) -> "Callable[..., Workspace]":
         """Import the workspace class. This takes long, so the server answers requests before it is done."""
@@ -359,12 +385,18 @@ class App:
     async def workspaces(self) -> WorkspacePage:
         known = await self._store.reads.workspaces()
         activity = await self._store.reads.workspace_activity()
+        places = await self.ownership.places()
         clients: dict[str, list[wire.ClientInfo]] = {}
-        for attached in () if self.ownership.alone else await self._store.reads.all_clients():
+        for attached in await self._store.reads.all_clients():
             clients.setdefault(attached.workspace_id, []).append(attached.client)
         items = [
             msgspec.structs.replace(
-                await self._describe(each, busy=found.busy, clients=clients.get(each.workspace_id, ())),
+                await self._describe(
+                    each,
+                    busy=found.busy,
+                    clients=clients.get(each.workspace_id, ()),
+                    place=places.get(each.workspace_id, NOWHERE),
+                ),
                 used_at=found.used_at,
                 waiting=found.waiting,
             )
@@ -374,36 +406,57 @@ class App:
         return WorkspacePage(items=tuple(items))
 
     async def _describe(
-        self, known: WorkspaceRecord, *, busy: bool, clients: Sequence[wire.ClientInfo]
+        self, known: WorkspaceRecord, *, busy: bool, clients: Sequence[wire.ClientInfo], place: Place
     ) -> wire.Workspace:
-        """`busy` and `clients`: as the store has them, for a workspace that another node works on."""
-        workspace = self._open.get(known.workspace_id)
+        """`clients`: as the store has them. `busy` and `place`, too: for a workspace that is not open here."""
+        workspace = self.opened.find(known.workspace_id)
         if workspace is not None:
-            return await workspace.describe()
+            return await workspace.describe(clients)
         return wire.Workspace(
             id=known.workspace_id,
             path=known.path,
             created_at=known.created_at,
             ready=True,
             busy=busy,
-            clients=tuple(clients),
+            clients=() if self.ownership.alone else tuple(clients),
+            home=place.home,
+            owner=place.owner,
+            away=place.away,
+            away_since=place.away_since,
         )
+
+    async def nodes(self) -> NodePage:
+        """The servers that share the store, or this one."""
+        if not self.ownership.alone:
+            return NodePage(items=await self.ownership.nodes())
+        gauges = self.gauges()
+        alone = NodeInfo(
+            name=self.settings.node,
+            url=self._url,
+            version=__version__,
+            started_at=self._started_at,
+            seen_at=now(),
+            state=NodeState.LEAVING if self.leaving else NodeState.RUNNING,
+            leaving=self.leaving,
+            owns=len(self.opened),
+            home_of=len(await self._store.reads.workspaces()),
+            runs_active=int(gauges["runs_active"]),
+            runs_waiting=int(gauges["runs_unfinished"] - gauges["runs_active"]),
+            answering=True,
+        )
+        return NodePage(items=(alone,))
 
     async def stats(self, workspace_id: str | None, *, days: int) -> Stats:
         """Return the usage and activity of a workspace, or of all. Opens none."""
         if workspace_id is not None:
-            await self._check_known(workspace_id)
+            await read_workspace(self._store, workspace_id)
         first = datetime.now(UTC) - timedelta(days=days - 1)  # today is one of them
         return await self._store.reads.stats(workspace_id, first.strftime("%Y-%m-%d"))
-
-    async def _check_known(self, workspace_id: str) -> None:
-        if await self._store.reads.workspace(workspace_id) is None:
-            raise WorkspaceNotFound(workspace_id)
 
     async def search(self, typed: str, *, workspace_id: str | None, before: str | None, limit: int) -> SearchPage:
         """Search the messages of a workspace, or of all. Opens none."""
         if workspace_id is not None:
-            await self._check_known(workspace_id)
+            await read_workspace(self._store, workspace_id)
         return await self._store.reads.search(typed, workspace_id=workspace_id, before=page_start(before), limit=limit)
 
     # Providers
@@ -431,50 +484,39 @@ class App:
         return forgotten
 
     async def _reread_configuration(self) -> None:
-        for workspace in list(self._open.values()):
-            await self._models.look(workspace.directory)
+        for workspace in self.opened.all:
+            await self._models.look(workspace.services.project)
 
     async def drop_client(self, client_id: str) -> None:
-        for workspace in list(self._open.values()):
+        for workspace in self.opened.all:
             await workspace.presence.release(client_id)
-
-    def _close(self, workspace: "Workspace") -> None:
-        """Close a workspace: no client is attached and nothing is left to do. Does not wait: the next request gets a
-        new one."""
-        if self.leaving:
-            return
-        self._end(workspace)
-
-    def _drop(self, workspace_id: str) -> None:
-        """The workspace has another owner, or may have one soon: nothing of it goes on here."""
-        workspace = self._open.get(workspace_id)
-        if workspace is not None:
-            self._end(workspace)
-
-    def _allow_commands(self, seconds: float, since: float) -> None:
-        for workspace in self._open.values():
-            workspace.tools.allow_for(seconds, since=since)
-
-    def _end(self, workspace: "Workspace") -> None:
-        workspace.close()
-        self._open.pop(workspace.id, None)
-        closing = self._tasks.spawn(self._close_tools(workspace), name=f"close {workspace.id}")
-        self._closings[workspace.id] = closing
-        closing.add_done_callback(lambda _: self._closings.pop(workspace.id, None))
-        self._watch_idleness()
-
-    async def _close_tools(self, workspace: "Workspace") -> None:
-        await workspace.aclose()
-        await self.ownership.release(workspace.id)
 
     def _watch_idleness(self) -> None:
         """Stop a server that a command started in the background when no one needs it (B3)."""
         if self._idle_exit is not None:
             self._idle_exit.cancel()
             self._idle_exit = None
-        if self.settings.idle_exit_s is not None and not self._open and not self.inbox.streams and not self.leaving:
+        if self.settings.idle_exit_s is not None and not self.opened and not self.inbox.streams and not self.leaving:
             loop = asyncio.get_running_loop()
             self._idle_exit = loop.call_later(self.settings.idle_exit_s, self.request_stop)
+
+    # To another node
+
+    async def move(self, workspace_id: str, wanted: MoveWorkspace) -> wire.Workspace:
+        """Hand a workspace over to another node. Its queue continues there; an active run is in the way."""
+        workspace = await self.workspace(workspace_id)
+        await self._moves.move(workspace, wanted)
+        if wanted.node == self.settings.node:
+            return await workspace.describe()
+        known = await self._store.reads.workspace(workspace_id)
+        place = (await self.ownership.places()).get(workspace_id, NOWHERE)
+        if known is None or place.owner != wanted.node:
+            raise self._moves.unknown_node(wanted.node)  # it left just now
+        clients = await self._store.reads.clients(workspace_id)
+        return await self._describe(known, busy=False, clients=clients, place=place)
+
+    async def _leave_workspace(self, workspace: "Workspace") -> None:
+        await self.opened.hand_over(workspace, self.settings.server.drain_s)
 
     # The way in and out
 
@@ -492,14 +534,14 @@ class App:
 
     async def _recover(self) -> None:
         """Recover after a crash or a restart: clients and commands are gone; unfinished work continues or ends (B6)."""
-        await process_tree.sweep(scratches(self.settings.data_dir))
+        await process_tree.sweep(output_directory(self.settings.data_dir))
         if not self.ownership.alone:
             self.ownership.when_orphaned(self.workspace)  # only now: the sweep is over
             return
         gone = await self._store.reads.all_clients()
         unfinished = await self._store.reads.unfinished_workspaces()
         for client in gone:
-            await retry_store(partial(self._store.submit, _client_gone(client)), for_s=RESTORE_S)
+            await retry_store(partial(self._store.submit, forget_client(client)), for_s=RESTORE_S)
         for workspace_id in unfinished:
             try:
                 await (await self.workspace(workspace_id)).restore()
@@ -518,38 +560,17 @@ class App:
         self.leaving = True
         if self._idle_exit is not None:
             self._idle_exit.cancel()
-        workspaces = list(self._open.values())
-        for workspace in workspaces:
-            workspace.sessions.refuse()
+        self.opened.refuse()
         await self.ownership.leave()
-        if not await self._unwound(workspaces, drain_s, hurry):
-            for workspace in workspaces:
-                workspace.sessions.interrupt()
-            if not await self._unwound(workspaces, FINAL_S, asyncio.Event()):
-                logger.error("some runs did not end in time; the next start ends them")
-        async with self._opening:  # one that is just being opened is closed, too
-            self._opens_no_more = True
-        last, self._open = list(self._open.values()), {}  # including workspaces opened during the drain
-        for workspace in last:
-            workspace.close()
+        await self.opened.drain(drain_s, hurry)
         self.inbox.close()
-        await asyncio.gather(*(self._close_tools(workspace) for workspace in last))
-        if self._closings:
-            await asyncio.wait(list(self._closings.values()))
+        self.left.set()
+        await self.opened.wait_all_closed()
 
     def close(self) -> None:
         """Release the port to which browsers return after a login."""
         if self._logins is not None:
             self._logins.close()
-
-    async def _unwound(self, workspaces: "list[Workspace]", timeout_s: float, hurry: asyncio.Event) -> bool:
-        """Wait until no turn runs; False if the time is over or someone is in a hurry first."""
-        async with Tasks() as waits:
-            turns = [waits.spawn(workspace.sessions.wind_down(), name="unwound") for workspace in workspaces]
-            all_done = waits.spawn(_all(turns), name="all unwound")
-            rush = waits.spawn(_all([waits.spawn(hurry.wait(), name="hurry")]), name="rush")
-            await asyncio.wait([all_done, rush], timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-            return all_done.done()
 
     async def check_store(self) -> None:
         """Look for damage once, after the start, and report it in health and the log (D12)."""
@@ -568,28 +589,19 @@ class App:
     async def prune(self) -> None:
         """Forget old events from time to time. If the store fails, try again the next time."""
         while True:
-            with suppress(StoreUnavailable):
+            try:
                 await self.prune_once()
+            except StoreUnavailable as error:
+                logger.debug("old events are left for the next time: %s", error)
+            except Exception:  # a defect that one workspace brings out must not let the store grow for ever
+                logger.exception("old events could not be forgotten")
             await asyncio.sleep(PRUNE_EVERY_S)
 
     async def prune_once(self) -> None:
-        """Forget events and model requests that are older than the limit."""
-        before_s = int(time.time() - self.settings.server.keep_events_days * 86_400)
-        for known in await self._store.reads.workspaces():
-            name = known.workspace_id
-            writes = [prune_events(name, before_s), *prune_requests(name, before_s)]
-            await self._store.submit(Unit(workspace_id=SERVER, writes=writes, durable=False))
-        await self.inbox.prune()
-
-
-async def _all(tasks: Sequence["asyncio.Task[Any]"]) -> None:
-    await asyncio.gather(*tasks)
-
-
-def _client_gone(gone: AttachedClient) -> Unit:
-    write = delete_client(gone.workspace_id, gone.client.client_id)
-    entry = Entry.of(Change.DELETED, gone.client)
-    return Unit(workspace_id=gone.workspace_id, writes=[write], entries=[entry], durable=False)
+        pruning = Pruning(self._store, self.ownership, keep_days=self.settings.server.keep_events_days)
+        if await pruning.is_ours():
+            await self.inbox.prune()
+            await pruning.prune()
 
 
 def _resolve(path: str) -> Path:

@@ -14,7 +14,7 @@ def now() -> str:
 
 
 def as_text(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.isoformat(timespec="microseconds")[:26] + "Z"  # faster than strftime
 
 
 def seconds_between(since: str, until: str) -> float:

@@ -43,7 +43,7 @@ class SessionHost(Protocol):
 
     def session_deleted(self, session_id: str) -> None: ...
 
-    def can_answer(self) -> bool:
+    async def can_answer(self) -> bool:
         """Whether someone can answer questions: at a client that is attached, or through the inbox."""
         ...
 

@@ -3,8 +3,10 @@
 Owns the subscriptions and the deliveries. Every subscriber hears about requests that need an answer; only the person
 who sent a prompt hears about the end of its run. Each browser has its own short queue and its own task, so a slow push
 service delays nothing else. A push never withdraws a notification: browsers want a visible one for each push, and
-Safari forgets subscriptions whose pushes show none. The page closes its notifications itself. Without subscribers, this
-reads nothing and loads no library.
+Safari forgets subscriptions whose pushes show none. The page closes its notifications itself.
+
+Servers that share a store share the work: the server that takes an item from the store's queue sends it, to the
+subscriptions that the store has by then. Without subscribers, this loads no library, and a server alone reads nothing.
 """
 
 import asyncio
@@ -19,6 +21,7 @@ from longboat.config.settings import PushSection
 from longboat.errors import BadInput, StoreUnavailable
 from longboat.runtime.clock import now
 from longboat.runtime.inbox import SERVER, Inbox
+from longboat.runtime.ownership import SharedNotifications
 from longboat.runtime.store_retry import retry_store
 from longboat.store.changes import delete_subscription, put_subscription
 from longboat.store.protocol import Store, Unit
@@ -45,11 +48,21 @@ PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
 class Push:
-    def __init__(self, store: Store, inbox: Inbox, settings: PushSection, data_dir: Path) -> None:
+    def __init__(
+        self,
+        store: Store,
+        inbox: Inbox,
+        settings: PushSection,
+        data_dir: Path,
+        *,
+        notifications: SharedNotifications | None = None,
+    ) -> None:
+        """`notifications`: other servers use the store too."""
         self._store = store
         self._inbox = inbox
         self._settings = settings
         self._data_dir = data_dir
+        self._notifications = notifications
         self._loading = asyncio.Lock()
         self._key: ServerKey | None = None
         self._web: Web | None = None
@@ -63,7 +76,7 @@ class Push:
 
     @property
     def reaches_someone(self) -> bool:
-        """Whether anyone would get a push message about a question."""
+        """Whether anyone would get a push message about a question, if no other server uses the store."""
         return bool(self._subscriptions)
 
     async def info(self) -> PushInfo:
@@ -91,6 +104,8 @@ class Push:
         """Notify the subscribers until the server leaves."""
         try:
             await retry_store(self._load)
+            if self._notifications is not None:
+                await self._tell_what_is_queued(self._notifications)
             while not self._inbox.closed:
                 await self._wanted.wait()
                 await self._tell_subscribers()
@@ -110,6 +125,23 @@ class Push:
                 for item in items:
                     self._tell(item)
                 if not items:
+                    await self._inbox.wait_changed(version)
+
+    async def _tell_what_is_queued(self, notifications: SharedNotifications) -> None:
+        """Run until the server leaves. Usually the server that wrote an item takes it, since it looks first."""
+        with self._inbox.watch():
+            while not self._inbox.closed:
+                version = self._inbox.version
+                try:
+                    items = await notifications.take_items(limit=PAGE)
+                except StoreUnavailable as error:
+                    logger.warning("cannot read what to push: %s", error.message)
+                    items = []
+                if items:
+                    await retry_store(self._load)  # any server may have changed them
+                    for item in items:
+                        self._tell(item)
+                else:
                     await self._inbox.wait_changed(version)
 
     def _tell(self, item: InboxItem) -> None:
@@ -203,18 +235,33 @@ class Push:
     async def _server_key(self) -> "ServerKey":
         async with self._loading:  # two at once must not make two keys
             if self._key is None:
-                from longboat.runtime.push_messages import ServerKey
-
-                try:
-                    self._key = await asyncio.to_thread(ServerKey.load, self._data_dir)
-                except OSError as error:
-                    why = f"{error.filename or self._data_dir}: {error.strerror or error}"
-                    raise StoreUnavailable(f"The key that signs notifications cannot be used ({why}).") from error
+                self._key = await (
+                    self._own_key() if self._notifications is None else self._shared_key(self._notifications)
+                )
             return self._key
+
+    async def _own_key(self) -> "ServerKey":
+        from longboat.runtime.push_messages import ServerKey
+
+        try:
+            return await asyncio.to_thread(ServerKey.load, self._data_dir)
+        except OSError as error:
+            why = f"{error.filename or self._data_dir}: {error.strerror or error}"
+            raise StoreUnavailable(f"The key that signs notifications cannot be used ({why}).") from error
+
+    async def _shared_key(self, notifications: SharedNotifications) -> "ServerKey":
+        from longboat.runtime.push_messages import ServerKey, propose_key
+
+        kept = await notifications.push_key(await asyncio.to_thread(propose_key, self._data_dir))
+        try:
+            return ServerKey.from_pem(kept)
+        except ValueError as error:
+            why = "it is damaged: delete it from the table push_key; browsers then have to subscribe again"
+            raise StoreUnavailable(f"The key that signs notifications cannot be used ({why}).") from error
 
     async def _load(self) -> None:
         found = await self._store.reads.push_subscriptions()
-        if found and not self._subscriptions:
+        if found and not self._subscriptions and self._notifications is None:
             self._place, _ = await self._store.reads.inbox_after(None, limit=PAGE)
         self._subscriptions = {subscription.endpoint: subscription for subscription in found}
         if found:

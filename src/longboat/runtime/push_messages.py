@@ -1,7 +1,8 @@
 """The push messages for a browser: the text, its encryption for that browser, and the signature that tells a push
 service which server sent it (RFC 8291, RFC 8292).
 
-Owns the server's key file. Loads the libraries when the first browser subscribes. Must not know who gets the messages.
+Owns the server's key and its file. Loads the libraries when the first browser subscribes. Must not know who gets the
+messages.
 """
 
 import base64
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from longboat import regular
+from longboat import regular_files
 from longboat.errors import BadInput
 from longboat.store.records import PushSubscription
 from longboat.wire.inbox import InboxItem, InboxKind
@@ -76,18 +77,23 @@ class ServerKey:
     def load(cls, data_dir: Path) -> "ServerKey":
         """Load the key of this data directory. Makes a new one the first time, or if the key is damaged; browsers then
         have to subscribe again. Call it in a thread: it takes a moment."""
-        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-        from py_vapid import Vapid02
-
         path = data_dir / KEY_FILE
         try:
-            vapid = Vapid02.from_pem(regular.read(path, 10_000))
+            return cls.from_pem(regular_files.read(path, 10_000))
         except (FileNotFoundError, ValueError) as error:
             if isinstance(error, ValueError):
                 logger.warning("%s is damaged: making a new key; browsers have to subscribe again", path)
-            vapid = Vapid02()
-            vapid.generate_keys()
-            _write_private(path, vapid.private_pem())
+            made = _make_pem()
+            _write_private(path, made)
+            return cls.from_pem(made)
+
+    @classmethod
+    def from_pem(cls, pem: bytes) -> "ServerKey":
+        """Raises ValueError if it is damaged."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+        from py_vapid import Vapid02
+
+        vapid = Vapid02.from_pem(pem)
         public = vapid.public_key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
         return cls(vapid, base64.urlsafe_b64encode(public).rstrip(b"=").decode())
 
@@ -97,6 +103,25 @@ class ServerKey:
         claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": int(time.time()) + SIGNED_S, "sub": contact}
         headers: Mapping[str, str] = self.vapid.sign(claims)
         return headers["Authorization"]
+
+
+def propose_key(data_dir: Path) -> bytes:
+    """For servers that share a key: the one that this server had when it was alone, or else a new one."""
+    try:
+        kept = regular_files.read(data_dir / KEY_FILE, 10_000)
+        ServerKey.from_pem(kept)
+    except (OSError, ValueError):
+        return _make_pem()
+    return kept
+
+
+def _make_pem() -> bytes:
+    from py_vapid import Vapid02
+
+    vapid = Vapid02()
+    vapid.generate_keys()
+    pem: bytes = vapid.private_pem()
+    return pem
 
 
 def _write_private(path: Path, content: bytes) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TypeVar, TypeVarTuple
 
 from longboat.backoff import Backoff
-from longboat.errors import StoreDamaged, StoreUnavailable
+from longboat.errors import OwnerLost, StoreDamaged, StoreUnavailable
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -18,8 +18,8 @@ RESTORE_S = 20.0
 
 
 async def retry_store(work: Callable[[], Awaitable[T]], *, for_s: float | None = None) -> T:
-    """Repeat `work` until the store accepts it; after `for_s` seconds its error is raised. With
-    `for_s`, damage is raised at once: it does not go away."""
+    """Repeat `work` until the store accepts it; after `for_s` seconds its error is raised. With `for_s`, damage is
+    raised at once, and so is the loss of the workspace: they do not go away."""
     clock, backoff = asyncio.get_running_loop().time, replace(BACKOFF, deadline_s=for_s)
     start, failures = clock(), 0
     while True:
@@ -28,7 +28,9 @@ async def retry_store(work: Callable[[], Awaitable[T]], *, for_s: float | None =
         except StoreUnavailable as error:
             failures += 1
             may_give_up = for_s is not None
-            if (may_give_up and isinstance(error, StoreDamaged)) or backoff.gives_up(failures, clock() - start):
+            if (may_give_up and isinstance(error, StoreDamaged | OwnerLost)) or backoff.gives_up(
+                failures, clock() - start
+            ):
                 raise
             await asyncio.sleep(backoff.delay(failures))
 

@@ -37,7 +37,13 @@ class _Router(Litestar):
 def build_asgi(app: "App") -> tuple[Gate, State]:
     """What the HTTP server calls, and what its routes find there."""
     settings = app.settings
-    policy = Policy(token=settings.token, listen_host=settings.host, allowed_hosts=settings.server.allowed_hosts)
+    node = None if app.ownership.alone else cast("Node", app.ownership)
+    policy = Policy(
+        token=settings.token,
+        listen_host=settings.host,
+        allowed_hosts=settings.server.allowed_hosts,
+        cluster="" if node is None else node.cluster_name,
+    )
     wrong_tokens = WrongTokens()
     router = _Router(
         HANDLERS,
@@ -48,10 +54,9 @@ def build_asgi(app: "App") -> tuple[Gate, State]:
         openapi_config=None,
         logging_config=None,
     )
-    if app.ownership.alone:
+    if node is None:
         return Gate(router, policy, wrong_tokens), router.state
     from longboat.fleet.door import Door
 
-    node = cast("Node", app.ownership)
     door = Door(router, app, node, refuse=refuse)
     return Gate(door, policy, wrong_tokens, is_from_node=door.is_from_node), router.state

@@ -26,14 +26,14 @@ from longboat.errors import (
     TooManyAttempts,
     Unauthorized,
 )
-from longboat.server.connection import VERDICT, Verdict
+from longboat.server.connection import ADMISSION, Admission
 from longboat.server.errors import JSON_HEADERS, refusal
 from longboat.server.wrong_tokens import WrongTokens
 
-PUBLIC_PATHS = frozenset({"/v1/health", "/login"})
-"""What needs no token: one tells nothing, the other is where a browser brings it."""
+PUBLIC_PATHS = frozenset({"/v1/health", "/v1/ready", "/login"})
+"""What needs no token: it tells nothing, or is where a browser brings it."""
 
-PAGE_PATHS = frozenset({"/", "/stats"})
+PAGE_PATHS = frozenset({"/", "/stats", "/nodes"})
 """What a person opens in a browser: without the token, it asks for it."""
 
 LOGIN_FORM = ("POST", "/login")
@@ -90,6 +90,8 @@ class Policy:
     token: str
     listen_host: str | None = None
     allowed_hosts: tuple[str, ...] = ()
+    cluster: str = ""
+    """What the nodes of a cluster have in common, and no other server: a browser is logged in at all of them."""
 
     def check(self, *, local: tuple[str, int], path: str, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Raise unless a TCP request to our address `local` may continue. True if it has the token."""
@@ -144,7 +146,7 @@ class Policy:
 
     def cookie(self, *, local_port: int | None, secure: bool = False) -> str:
         """The Set-Cookie value for a browser that brought the token. `secure`: it may come back over TLS only."""
-        pair = f"{_cookie_name(local_port)}={self._cookie_value()}"
+        pair = f"{self._cookie_name(local_port)}={self._cookie_value()}"
         return f"{pair}; HttpOnly; SameSite=Lax; Path=/{'; Secure' if secure else ''}"
 
     def came_by_tls(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -166,7 +168,7 @@ class Policy:
             scheme, _, given = value.partition(" ")
             if scheme.lower() == "bearer":
                 return self.is_token(given.strip().encode("latin-1"))
-        given = _cookie(found.get("cookie", []), _cookie_name(local_port))
+        given = _cookie(found.get("cookie", []), self._cookie_name(local_port))
         return bool(self.token and given) and hmac.compare_digest(
             given.encode("latin-1"), self._cookie_value().encode()
         )
@@ -174,7 +176,12 @@ class Policy:
     def shows_token(self, *, local_port: int, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Whether the caller shows any token or cookie for this server, right or wrong."""
         found = _pick(headers)
-        return bool(found.get("authorization") or _cookie(found.get("cookie", []), _cookie_name(local_port)))
+        return bool(found.get("authorization") or _cookie(found.get("cookie", []), self._cookie_name(local_port)))
+
+    def _cookie_name(self, local_port: int | None) -> str:
+        """One per port: two servers on one host would else log each other's browsers out. One for all nodes of a
+        cluster: behind a load balancer, each request of a browser may go to another."""
+        return f"longboat_{self.cluster or local_port or 0}"
 
     def _is_listening(self, host: str, local: str) -> bool:
         if host == local or (self.listen_host is not None and host == _plain(self.listen_host)):
@@ -196,11 +203,6 @@ def _pick(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, list[str]]:
         if name in _LOOKED_AT:
             found.setdefault(name.decode(), []).append(value.decode("latin-1"))
     return found
-
-
-def _cookie_name(local_port: int | None) -> str:
-    """One per port: two servers on one host would else log each other's browsers out."""
-    return f"longboat_{local_port or 0}"
 
 
 def _cookie(values: list[str], name: str) -> str:
@@ -229,31 +231,31 @@ class Gate:
         self._policy = policy
         self._wrong_tokens = wrong_tokens
 
-    def judge(self, scope: Any) -> Verdict:
+    def judge(self, scope: Any) -> Admission:
         """Decide about a request by its head alone. Called once per request, before its body is read."""
         if _is_unix(scope.get("server")):
-            return Verdict(known=True, takes_body=True)
+            return Admission(known=True, takes_body=True)
         if (from_node := self._is_from_node(scope)) is not None:
             wrong = None if from_node else Unauthorized("No node of this cluster has signed this request.")
-            return Verdict(known=from_node, takes_body=from_node, refusal=wrong)
+            return Admission(known=from_node, takes_body=from_node, refusal=wrong)
         local = _local(scope.get("server"))
         try:
             known = self._policy.check(local=local, path=scope["path"], headers=scope["headers"])
             if not known and (scope["method"], scope["path"]) == LOGIN_FORM:
                 _check_form(scope["headers"])
-                return Verdict(known=False, takes_body=True)
+                return Admission(known=False, takes_body=True)
         except Unauthorized as error:
             shown = self._policy.shows_token(local_port=local[1], headers=scope["headers"])
             too_many = self._wrong_tokens.count(address_of(scope)) if shown else None
-            return Verdict(known=False, takes_body=False, refusal=too_many or error)
+            return Admission(known=False, takes_body=False, refusal=too_many or error)
         except LongboatError as error:
-            return Verdict(known=False, takes_body=False, refusal=error)
-        return Verdict(known=known, takes_body=known)
+            return Admission(known=False, takes_body=False, refusal=error)
+        return Admission(known=known, takes_body=known)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             return
-        error = scope["state"][VERDICT].refusal
+        error = scope["state"][ADMISSION].refusal
         if error is None:
             await self._app(scope, receive, send)
         elif isinstance(error, Unauthorized | TooManyAttempts) and _is_page(scope):

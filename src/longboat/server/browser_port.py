@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
-from longboat import regular
+from longboat import regular_files
 from longboat.config.settings import Settings
 from longboat.errors import ListenError
 from longboat.server.listen import bind_tcp, url_of, write_private
@@ -76,7 +76,7 @@ class BrowserPort:
 
 def _kept_port(file: Path) -> int:
     try:
-        port = int(regular.read(file))
+        port = int(regular_files.read(file))
     except (OSError, ValueError):
         return 0
     return port if 0 < port < 65536 else 0

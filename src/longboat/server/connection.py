@@ -135,8 +135,8 @@ MAX_HEADERS = 256
 """In the head and after a chunked body."""
 MAX_PIPELINED = 16
 """Requests that wait for the answer to an earlier one on the same connection."""
-VERDICT = "longboat_verdict"
-"""Under this name in the state of an ASGI scope: the Verdict."""
+ADMISSION = "longboat_admission"
+"""Under this name in the state of an ASGI scope: the Admission."""
 
 _HEADER_COST = 200
 """Bytes of memory that a header takes besides its text."""
@@ -145,7 +145,7 @@ _REQUEST_COST = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Admission:
     """The decision about a request when its head is complete."""
 
     known: bool
@@ -155,7 +155,7 @@ class Verdict:
     refusal: LongboatError | None = None
 
 
-Judge = Callable[[HTTPScope], Verdict]
+Judge = Callable[[HTTPScope], Admission]
 
 
 class _Stopped(Exception):
@@ -273,13 +273,13 @@ class Connection(HttpToolsProtocol):
 
     # Decisions
 
-    def _apply(self, verdict: Verdict) -> None:
-        self.scope["state"][VERDICT] = verdict
-        self._takes_body = verdict.takes_body
-        if not verdict.takes_body and _announces_body(self.headers):
+    def _apply(self, admission: Admission) -> None:
+        self.scope["state"][ADMISSION] = admission
+        self._takes_body = admission.takes_body
+        if not admission.takes_body and _announces_body(self.headers):
             self.cycle.keep_alive = False
             self.cycle.transport = _LastAnswer(self)  # type: ignore[assignment]  # has what a cycle calls
-        if verdict.known:
+        if admission.known:
             self.timeout_keep_alive = self.config.timeout_keep_alive
             self._door.welcome(self)
             self._stop_timer()  # the body has a clock of its own

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 import longboat
-from longboat import regular
+from longboat import regular_files
 from longboat.config.settings import Settings
 from longboat.errors import ListenError
 from longboat.wire.discovery import DISCOVERY_NAME, SOCKET_NAME, Discovery
@@ -49,7 +49,8 @@ def open_listeners(settings: Settings) -> Iterator[Listeners]:
             sockets.append(stack.enter_context(_open_unix(settings.socket, runtime_dir=settings.runtime_dir)))
         url = None
         if settings.host is not None:
-            bound = bind_tcp(settings.host, settings.port, token=settings.token)
+            # A node that is given no token finds it in the store, before it answers.
+            bound = bind_tcp(settings.host, settings.port, token=settings.token or settings.cluster_secret)
             for sock in bound:
                 stack.callback(sock.close)
             sockets += bound
@@ -117,7 +118,7 @@ def discovery_path(settings: Settings) -> Path:
 def read_discovery(path: Path) -> Discovery | None:
     """What a discovery file says, or None when it says nothing readable."""
     try:
-        return msgspec.json.decode(regular.read(path), type=Discovery)
+        return msgspec.json.decode(regular_files.read(path), type=Discovery)
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -16,11 +16,14 @@ from longboat.config.settings import Settings
 from longboat.errors import LongboatError, ServerLeaving
 from longboat.server.listen import Announcement, announce, open_listeners
 from longboat.server.logs import log_to_stderr
+from longboat.server.token import keep_token
+from longboat.server.waiting import Waiting
 from longboat.tasks import Tasks
 from longboat.wire.discovery import Discovery
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App
+    from longboat.runtime.ownership import OpenOwnership
 
 log = logging.getLogger(__name__)
 
@@ -110,6 +113,17 @@ async def _first(told: Coroutine[Any, Any, Any], http: asyncio.Task[None]) -> No
         await asyncio.wait((waiting, http), return_when=asyncio.FIRST_COMPLETED)
 
 
+def _find_ownership(settings: Settings) -> "OpenOwnership":
+    """How the server shares its store. Alone, it imports nothing of a cluster (G14)."""
+    if settings.store is None or not settings.cluster_secret:
+        from longboat.runtime.ownership import open_sole_owner
+
+        return open_sole_owner
+    from longboat.fleet.node import open_node
+
+    return open_node
+
+
 @asynccontextmanager
 async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncIterator[Serving]:
     """A server that answers. On exit it drains, ends all streams and closes (B5)."""
@@ -118,7 +132,23 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
         # From here on clients can connect; what takes long to import comes after.
         from longboat.runtime.app import open_app
 
-        async with open_app(settings, stop=stop.asked, hurry=stop.hurry, url=listeners.url) as app:
+        waiting = Waiting(listeners.sockets)
+        # The command that started a background server wants to know what is wrong.
+        on_wait = None if settings.idle_exit_s is not None else waiting.tell
+        async with (
+            waiting,
+            open_app(
+                settings,
+                stop=stop.asked,
+                hurry=stop.hurry,
+                url=listeners.url,
+                on_wait=on_wait,
+                open_ownership=_find_ownership(settings),
+            ) as app,
+        ):
+            await waiting.aclose()
+            if not settings.token:
+                keep_token(settings.data_dir, app.settings.token)
             from longboat.server.asgi import build_asgi
             from longboat.server.browser_port import BrowserPort
             from longboat.server.embedded import open_http
@@ -129,8 +159,8 @@ async def open_server(settings: Settings, *, stop: Stop | None = None) -> AsyncI
             gc.freeze()
             async with open_renderer() as renderer, open_http(asgi, listeners.sockets) as http:
                 state["renderer"] = renderer
-                with announce(settings, listeners.url) as told:
-                    loopback = BrowserPort(settings, listeners.url, listen=http.listen, tell=told.tell)
+                with announce(app.settings, listeners.url) as told:
+                    loopback = BrowserPort(app.settings, listeners.url, listen=http.listen, tell=told.tell)
                     state["loopback"] = loopback
                     if settings.idle_exit_s is not None:
                         await loopback.reopen()

@@ -8,9 +8,12 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYP
 __all__ = ["CONTENT_TYPE", "render"]
 
 
-def render(gauges: Mapping[str, float]) -> bytes:
+def render(gauges: Mapping[str, float], *, node: str = "") -> bytes:
+    """`node`: the name of this server in its cluster, a label of all its gauges."""
     registry = CollectorRegistry()
+    labels = {"node": node} if node else {}
     ProcessCollector(registry=registry)
     for name, value in sorted(gauges.items()):
-        Gauge(f"longboat_{name}", name.replace("_", " "), registry=registry).set(value)
+        gauge = Gauge(f"longboat_{name}", name.replace("_", " "), tuple(labels), registry=registry)
+        (gauge.labels(**labels) if labels else gauge).set(value)
     return generate_latest(registry)

@@ -21,10 +21,15 @@ def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
     if kept := _read_token(path):
         return kept
     made = secrets.token_urlsafe(32)
+    keep_token(data_dir, made)
+    return made
+
+
+def keep_token(data_dir: Path, token: str) -> None:
+    """Store the token, where people look for it."""
     with suppress(OSError):  # a directory that cannot be used is told of when it is opened
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_private(path, made.encode())
-    return made
+        write_private(data_dir / FILE, token.encode())
 
 
 def _read_token(path: Path) -> str | None:

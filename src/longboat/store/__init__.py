@@ -1,1 +1,1 @@
-"""What survives the process: typed reads and changes, and the SQLite implementation."""
+"""What survives the process: typed reads and changes. SQLite and PostgreSQL implement them."""

@@ -19,10 +19,10 @@ from longboat.store.records import (
     WorkspaceRecord,
 )
 from longboat.wire.asks import Permission, Question
-from longboat.wire.figures import CallOutcome
-from longboat.wire.models import Message, Run, Session, ToolResultPart, Usage
+from longboat.wire.models import Canceled, Message, Run, Session, ToolResultPart, Usage
 from longboat.wire.plain import fold_case
-from longboat.wire.workshop import TodoItem
+from longboat.wire.statistics import CallOutcome
+from longboat.wire.workspace_state import TodoItem
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,15 +39,19 @@ def add_workspace(new: WorkspaceRecord) -> Write:
     return Write("workspace_insert", params, rows=1)
 
 
-def prune_events(workspace_id: str, before_s: int) -> Write:
-    """Forget the events that were written before this time."""
-    return Write("events_prune", {"workspace_id": workspace_id, "before_s": before_s})
+def prune_events(workspace_id: str, first: int, last: int) -> Write:
+    """Forget the events between these numbers, which are the oldest ones."""
+    return Write("events_prune", {"workspace_id": workspace_id, "first": first, "last": last})
 
 
-def prune_requests(workspace_id: str, before_s: int) -> list[Write]:
-    """Forget what was sent to models in runs that sent nothing since this time."""
-    params = {"workspace_id": workspace_id, "before_s": before_s}
-    return [Write("requests_prune", params), Write("request_pieces_prune", params)]
+def prune_requests(*, after: int, up_to: int, before_s: int) -> Write:
+    """Forget what was sent to models in the runs of these places, if they sent nothing since this time."""
+    return Write("requests_prune", {"after": after, "up_to": up_to, "before_s": before_s})
+
+
+def prune_request_pieces(places: Sequence[int], before_s: int) -> Write:
+    """Forget these pieces of requests, unless they were needed since this time."""
+    return Write("request_pieces_prune", {"places": _encode(places).decode(), "before_s": before_s})
 
 
 def put_client(workspace_id: str, client_id: str, attached_at: str) -> Write:
@@ -167,6 +171,7 @@ def put_message(message: Message) -> Write:
             "finished_at": message.finished_at,
         },
         rows=1,
+        message=message,
     )
 
 
@@ -203,10 +208,26 @@ def forget_undone(session_id: str) -> Write:
     return Write("messages_forget", {"session_id": session_id})
 
 
+_NOT_IN_HISTORY = frozenset(
+    {"session_touch", "session_title", "session_mark", "session_usage", "session_outcome", "spending_add"}
+    | {"tool_call_add", "todos_put", "grant_put", "messages_forget", "read_put", "client_put", "client_delete"}
+    | {"run_insert", "run_update", "cancel_cover_insert", "cancel_covers_delete", "cancel_key_insert"}
+    | {"request_piece_put", "request_add", "request_end", "permission_put", "question_put", "inbox_leave"}
+    | {"events_prune", "requests_prune", "request_pieces_prune", "cancel_keys_prune", "inbox_see", "inbox_prune"}
+    | {"inbox_drop_ended", "inbox_add_waiting", "push_put", "push_trim", "push_delete"}
+)
+
+
+def concerns_history(write: Write) -> bool:
+    """Whether a write may change what a turn reads of its session. Those that are not known are taken to do so."""
+    return write.query not in _NOT_IN_HISTORY
+
+
 # Runs
 
 
 def insert_run(record: RunRecord, workspace_id: str) -> Write:
+    """A new run: accepted, or started at once."""
     run = record.run
     params: dict[str, Any] = {
         "seq": run.seq,
@@ -224,6 +245,7 @@ def insert_run(record: RunRecord, workspace_id: str) -> Write:
         "parent_run_id": run.parent_run_id,
         "parent_session_id": run.parent_session_id,
         "accepted_at": run.accepted_at,
+        "started_at": run.started_at,
         "client_id": run.client_id,
     }
     return Write("run_insert", params, rows=1)
@@ -290,6 +312,17 @@ def settle_covers(session_id: str) -> Write:
     return Write("cancel_covers_delete", {"session_id": session_id})
 
 
+def keep_cancel(session_id: str, key: str, canceled: Canceled, made_s: int) -> Write:
+    """The answer to a cancel, for the case that it is sent again."""
+    params = {"session_id": session_id, "key": key, "canceled": _encode(canceled), "made_s": made_s}
+    return Write("cancel_key_insert", params, rows=1)
+
+
+def prune_cancels(before_s: int) -> Write:
+    """Forget the answers to cancels that were sent before this time."""
+    return Write("cancel_keys_prune", {"before_s": before_s})
+
+
 # What was sent to models
 
 
@@ -345,14 +378,15 @@ def withdraw_asks(session_id: str) -> list[Write]:
 
 _SHOWN_IN_INBOX = frozenset(
     {"permission_put", "question_put", "permissions_withdraw", "questions_withdraw", "run_give_up"}
-    | {"inbox_leave", "session_title", "session_delete"}
+    | {"inbox_leave", "inbox_see", "session_title", "session_delete"}
 )
 SEEN_MOST = 200_000
 """How much is remembered of who has seen what, in all."""
 
 
 def concerns_inbox(unit: Unit) -> bool:
-    """Whether a unit may change what the inbox shows: an ask, the end of a run, the title of a session."""
+    """Whether a unit may change what the inbox shows: an ask, the end of a run, the title of a session, what was
+    seen."""
     return any(write.query in _SHOWN_IN_INBOX for write in unit.writes) or any(
         entry.run_seq is not None or entry.only_with is not None for entry in unit.entries
     )

@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from longboat.errors import DataDirError
-from longboat.regular import opener
+from longboat.regular_files import opener
 
 STORE_NAME = "longboat.db"
+LOCK_NAME = "lock"
+"""Its first line is the pid of the server, its second one where the sessions are, if they are in PostgreSQL."""
 SIDE_FILES = ("-wal", "-shm")
 """What SQLite keeps beside the database while it is open, by the ending of the name."""
 SIDE_FILES_EVERY_S = 1.0
@@ -67,7 +69,7 @@ def hold_data_dir(path: Path, *, advice: str = SERVER_ADVICE) -> Iterator[Path]:
     """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = opener(str(path / "lock"), os.O_RDWR | os.O_CREAT)
+        lock = opener(str(path / LOCK_NAME), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise DataDirError(
             f"Cannot use the data directory {path}: {error.strerror}. Choose another with --data-dir."
@@ -83,7 +85,39 @@ def _take(lock: int, path: Path, advice: str) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        pid = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
+        pid = _read(lock)[0].strip() or "unknown"
         raise DataDirError(f"Another server (pid {pid}) is using {path}. {advice}", code="data_dir_in_use") from None
+    _write(lock, address=_read(lock)[1])
+
+
+def note_store(path: Path, address: str) -> None:
+    """For commands that look at the directory: the server that holds it has its sessions there, or here if empty."""
+    if noted_store(path) == address:
+        return
+    lock = opener(str(path / LOCK_NAME), os.O_RDWR)
+    try:
+        _write(lock, address=address)
+    finally:
+        os.close(lock)
+
+
+def noted_store(path: Path) -> str:
+    """The address of the PostgreSQL database that the last server of the directory used; empty: none."""
+    try:
+        lock = opener(str(path / LOCK_NAME), os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        return _read(lock)[1]
+    finally:
+        os.close(lock)
+
+
+def _read(lock: int) -> tuple[str, str]:
+    pid, _, address = os.pread(lock, 4096, 0).decode(errors="replace").partition("\n")
+    return pid, address.strip()
+
+
+def _write(lock: int, *, address: str) -> None:
     os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    os.pwrite(lock, f"{os.getpid()}\n{address}\n".encode() if address else f"{os.getpid()}\n".encode(), 0)

@@ -13,6 +13,7 @@ import msgspec
 
 from longboat.store.reads import Reads
 from longboat.wire.events import Change, encode_body
+from longboat.wire.models import Message
 
 Row = Mapping[str, Any]
 
@@ -28,11 +29,12 @@ class WriteMissed(Exception):
 @dataclass(frozen=True, slots=True)
 class Write:
     """One change of rows, made by a function of `longboat.store.changes`. `rows`: how many rows it must change for the
-    unit to hold."""
+    unit to hold. `message`: what it writes, if that is a message."""
 
     query: str
     params: Mapping[str, Any]
     rows: int | None = None
+    message: Message | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +70,8 @@ class Unit:
     writes: Sequence[Write] = ()
     entries: Sequence[Entry] = ()
     durable: bool = True
-    """False: survives kill -9, but perhaps not a power cut. For deltas, and for the start of a run."""
+    """False: survives kill -9, but perhaps not a power cut. For deltas, and for the start of a run that
+    was accepted before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What every store does with a unit once its fate is known: publish it, answer its submitter, log failures.
 
-Owns the listeners and the state of health. Must not know how a unit is committed.
+Owns the listeners, the recent histories and the state of health. Must not know how a unit is committed.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from longboat.errors import DataDirGone, OwnerLost, StoreUnavailable
 from longboat.store.protocol import Entry, Listener, Published, Unit
+from longboat.store.recent_histories import RecentHistories
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ class PendingUnit:
 
     unit: Unit
     future: "asyncio.Future[None]"
+    right: object | None = None
+    """To write to its workspace, as it was when the unit was submitted."""
     published: list[Published] = field(default_factory=list)
     error: Exception | None = None
 
@@ -39,6 +42,7 @@ class Publisher:
 
     def __init__(self) -> None:
         self.problem: str | None = None
+        self.histories = RecentHistories()
         self._listeners: dict[str, Listener] = {}
         self._watcher: Callable[[Unit], None] | None = None
         self._failures = FailureLog()
@@ -70,6 +74,7 @@ class Publisher:
             self._failures.note(self.problem)
 
     def _publish(self, pending: PendingUnit) -> None:
+        self.histories.follow(pending.unit, committed=pending.error is None)
         listener = self._listeners.get(pending.unit.workspace_id)
         if pending.published and listener is not None:
             listener(pending.published)

@@ -25,12 +25,12 @@ from longboat.store.records import (
     WorkspaceRecord,
 )
 from longboat.wire.asks import Permission, Question
-from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
-from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.models import Canceled, ClientInfo, Message, Run, RunState, Session, Snapshot
 from longboat.wire.search import SearchPage
-from longboat.wire.workshop import TodoItem
+from longboat.wire.statistics import SessionTimeline, SessionUsage, Stats
+from longboat.wire.workspace_state import TodoItem
 
 if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits
@@ -141,6 +141,10 @@ class Reads(Protocol):
 
     async def unfinished_runs(self, workspace_id: str) -> UnfinishedRuns: ...
 
+    async def canceled_with(self, session_id: str, key: str) -> Canceled | None:
+        """The answer to an earlier cancel with this key."""
+        ...
+
     async def runs_without_end(self, workspace_id: str, session_id: str) -> list[RunWithoutEnd]: ...
 
     # What was sent to models
@@ -244,4 +248,25 @@ class Reads(Protocol):
 
     async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
         """The committed state and the number of the newest event in it. At most this many sessions, newest first."""
+        ...
+
+    # What is forgotten
+
+    async def old_events(self, workspace_id: str, *, before_s: int, now_s: int) -> int | None:
+        """The number up to which the log may be forgotten: all of it that was written before this time, but neither the
+        newest event nor what a message that is being written needs. None: nothing of it."""
+        ...
+
+    async def oldest_events(self, workspace_id: str, *, up_to: int, most: int) -> tuple[int, int] | None:
+        """Where the oldest entries of the log begin and end: at most so many, and none above this number. None: there
+        are no such entries."""
+        ...
+
+    async def old_requests(self, *, after: int, before_s: int, now_s: int, most: int) -> int | None:
+        """The place of a request up to which some may be from before this time: at most so many behind `after`. None:
+        there are no more."""
+        ...
+
+    async def old_request_pieces(self, *, after: int, before_s: int, most: int) -> list[int]:
+        """The places of pieces of requests that none had since this time: at most so many behind `after`."""
         ...

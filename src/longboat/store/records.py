@@ -13,7 +13,7 @@ from longboat.errors import SessionDamaged
 from longboat.wire.model_requests import PartName, ToolMode
 from longboat.wire.models import Attachment, ClientInfo, Message, Run, Session, Usage
 from longboat.wire.requests import Approve, Effort
-from longboat.wire.workshop import TodoItem
+from longboat.wire.workspace_state import TodoItem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,6 @@ class SessionRecord:
     """The seq of its newest message, undone ones included."""
     summary_seq: int
     """The seq of the message from which on the model sees the transcript; 0: from the beginning."""
-    is_new: bool = False
-    """It was just created: it has no messages, nor anything else."""
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -161,9 +159,8 @@ class SessionHistory:
     has_unsettled_changes: bool
     """A crash came between the record of a file's change and the change itself. `reverts` may be wrong until it is
     known whether the change was made."""
-
-
-NO_HISTORY = SessionHistory(messages=(), surroundings={}, reverts=(), has_unsettled_changes=False)
+    size: int = field(default=0, compare=False)
+    """Of the messages' parts in the store, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

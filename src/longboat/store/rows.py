@@ -38,7 +38,7 @@ from longboat.wire.models import (
 )
 from longboat.wire.requests import Approve
 from longboat.wire.sse import Decoder
-from longboat.wire.workshop import TodoItem
+from longboat.wire.workspace_state import TodoItem
 
 if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits

@@ -21,7 +21,7 @@ from longboat.permissions.verdict import Allow, Need, Rule, parse_rules
 from longboat.tools.context import PlanAnswer, ToolContext, ToolError
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.registry import built_in_traits
-from longboat.wire.workshop import TodoItem
+from longboat.wire.workspace_state import TodoItem
 
 
 class CallableTool(Protocol):
@@ -120,6 +120,9 @@ class OpenToolContext:
         key = token_hex(8)
         self.expected[key] = Change(path=path, before=before, after=after)
         return key
+
+    def may_change(self) -> bool:
+        return True
 
     async def forget_change(self, key: str) -> None:
         del self.expected[key]

@@ -10,7 +10,7 @@ import msgspec
 
 from longboat.permissions.verdict import Allow, Need, Rule
 from longboat.tools.schema import schema_of
-from longboat.wire.workshop import TodoItem
+from longboat.wire.workspace_state import TodoItem
 
 Input = TypeVar("Input", bound=msgspec.Struct)
 
@@ -86,6 +86,11 @@ class ToolContext(Protocol):
     async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
         """Record a change for undo (A4) right before it is made; None means that the file does not exist. Returns its
         key, for `note_change` or `forget_change`; if neither follows, undo looks at the file to see what happened."""
+        ...
+
+    def may_change(self) -> bool:
+        """Whether this server may still change files of the workspace. Asked right before each change, perhaps by
+        another thread."""
         ...
 
     async def forget_change(self, key: str) -> None:

@@ -9,7 +9,7 @@ from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
-from longboat.wire.workshop import TodoItem, TodoState
+from longboat.wire.workspace_state import TodoItem, TodoState
 
 APPROVED = (
     "The plan is approved: its steps are the todos now, and from your next step on you have all your tools. Carry it "

@@ -9,7 +9,7 @@ from longboat.tools.context import ToolContext, parse
 from longboat.tools.protocol import ToolCall, ToolResult
 from longboat.tools.schema import spec_of
 from longboat.wire.tools import Draw, Effect, SubAgents, ToolTraits
-from longboat.wire.workshop import TodoItem, TodoState
+from longboat.wire.workspace_state import TodoItem, TodoState
 
 MAX_ITEMS = 100
 MAX_TEXT = 500

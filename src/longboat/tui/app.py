@@ -51,7 +51,7 @@ from longboat.wire.ids import describe_people, new_id, person
 from longboat.wire.listings import ModelPage, SessionOrder
 from longboat.wire.models import Delivery, Workspace
 from longboat.wire.requests import Approve, Effort
-from longboat.wire.workshop import CommandInfo
+from longboat.wire.workspace_state import CommandInfo
 
 HINT = "enter send · ctrl+j new line · ctrl+p commands · ctrl+x keys"
 HINT_BUSY = "enter steer · ctrl+q queue · esc stop"
@@ -88,6 +88,7 @@ class LongboatApp(App[None]):
         self.plan = False
         """Whether the next prompts plan first."""
         self.models: ModelPage | None = None
+        self.workspace: Workspace | None = None
         self.project_commands: tuple[CommandInfo, ...] = ()
         self.connection = Connection(client, path, self, env=env)
         self.current = CurrentSession(self.connection)
@@ -162,11 +163,12 @@ class LongboatApp(App[None]):
             self.exit(return_code=1)
 
     def joined(self, workspace: Workspace) -> None:
+        self.show_workspace(workspace)
         self.run_worker(self._start(self._resume and self.current.session_id is None), name="start")
 
     async def _start(self, resume: bool) -> None:
         if resume:
-            page = await self.connection.insist(
+            page = await self.connection.send_with_retry(
                 lambda: self.connection.client.sessions(
                     self.connection.workspace_id, limit=1, top=True, order=SessionOrder.NEWEST
                 )
@@ -179,6 +181,17 @@ class LongboatApp(App[None]):
         self.run_worker(self.inbox.follow(), name="inbox", group="inbox", exclusive=True)
         await suggestions.look_around(self)
         await suggestions.read_welcome(self)
+
+    def show_workspace(self, workspace: Workspace) -> None:
+        """Where several servers share a database: whether its directory is there."""
+        self.workspace = workspace
+        self.show_state()
+
+    async def read_workspace(self) -> None:
+        connection = self.connection
+        self.show_workspace(
+            await connection.send_with_retry(lambda: connection.client.workspace(connection.workspace_id))
+        )
 
     def heard(self, event: Event) -> None:
         self.event_handling.hear(event)

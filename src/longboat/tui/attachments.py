@@ -6,7 +6,7 @@ from os.path import exists, expanduser, isfile
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from longboat.regular import read
+from longboat.regular_files import read
 from longboat.wire.models import Attachment
 
 LONG = 2_000

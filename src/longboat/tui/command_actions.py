@@ -223,7 +223,7 @@ class CommandActions:
 
     def cancel(self, _: str) -> None:
         if session_id := self._session_id():
-            self._app.attempt(partial(self._client.cancel_session, self._workspace_id, session_id))
+            self._app.interrupting.cancel_all(session_id)
 
     def inbox(self, _: str) -> None:
         self._app.inbox.open()

@@ -36,10 +36,10 @@ class Wanted:
 class Choice:
     text: str
     """The text inserted into the prompt."""
-    told: str = ""
+    description: str = ""
     whole: bool = False
     """A command without arguments: enter runs it."""
-    grave: bool = False
+    type_in_full: bool = False
     """A command that should not run by mistake: a part of its name is not enough."""
 
 
@@ -100,7 +100,7 @@ class Choices(Listing):
         if self._moved or self.chosen is None or self._asked is None:
             return self._moved
         begun = [choice for choice in self._choices if _name(choice).startswith(fold_case(self._asked.query))]
-        return begun == [self.chosen] and not self.chosen.grave
+        return begun == [self.chosen] and not self.chosen.type_in_full
 
     def action_cursor_up(self) -> None:
         self._moved = True
@@ -124,5 +124,5 @@ class Choices(Listing):
 
 
 def _prompt(choice: Choice) -> Content:
-    told = line(choice.told, "$text-muted", width=100)
-    return Content("  ").join([line(choice.text, "bold", width=120), told])
+    description = line(choice.description, "$text-muted", width=100)
+    return Content("  ").join([line(choice.text, "bold", width=120), description])

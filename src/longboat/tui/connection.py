@@ -49,14 +49,14 @@ class Connection:
         """Keep the mirror up to date forever. Raises errors that waiting cannot fix."""
         self._also_told, self.client.on_outage = self.client.on_outage, self._on_outage
         self.client.answers = True  # a person is here
-        workspace = await self.insist(self._join, give_up_after_s=self.first_s)
+        workspace = await self.send_with_retry(self._join, give_up_after_s=self.first_s)
         self.workspace_id = workspace.id
         self._listener.joined(workspace)
         async for event in self.client.events(workspace.id):
             self.mirror.apply(event)
             self._listener.heard(event)
 
-    async def insist(self, ask: Callable[[], Awaitable[T]], *, give_up_after_s: float | None = None) -> T:
+    async def send_with_retry(self, ask: Callable[[], Awaitable[T]], *, give_up_after_s: float | None = None) -> T:
         """Send a request, again while the server is unreachable. Only for requests that are safe to repeat."""
         reconnection = Reconnection(give_up_after_s)
         while True:

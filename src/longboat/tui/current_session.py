@@ -74,7 +74,7 @@ class CurrentSession:
 
     async def _page(self, before: str, limit: int = PAGE) -> tuple[tuple[Message, ...], str | None]:
         session_id = self.session_id or ""
-        page = await self._connection.insist(
+        page = await self._connection.send_with_retry(
             lambda: self._connection.client.messages(
                 self._connection.workspace_id, session_id, limit=limit, before=before
             )
@@ -85,7 +85,7 @@ class CurrentSession:
         session_id = self.session_id
         if session_id is None:
             return
-        page = await self._connection.insist(
+        page = await self._connection.send_with_retry(
             lambda: self._connection.client.runs(self._connection.workspace_id, session_id=session_id, limit=LEDGER)
         )
         if session_id == self.session_id:
@@ -96,11 +96,13 @@ class CurrentSession:
     async def read_side(self) -> None:
         """Read the plan and the background jobs. Events that arrived meanwhile are newer and win."""
         connection, session_id = self._connection, self.session_id
-        jobs = await connection.insist(lambda: connection.client.jobs(connection.workspace_id))
+        jobs = await connection.send_with_retry(lambda: connection.client.jobs(connection.workspace_id))
         for job in jobs.items:
             connection.mirror.jobs.setdefault(job.id, job)
         if session_id is not None:
-            todos = await connection.insist(lambda: connection.client.todos(connection.workspace_id, session_id))
+            todos = await connection.send_with_retry(
+                lambda: connection.client.todos(connection.workspace_id, session_id)
+            )
             connection.mirror.todos.setdefault(session_id, todos.items)
 
     def _is_newer_known(self, read: Run) -> bool:

@@ -27,8 +27,9 @@ from longboat.wire.models import (
     Snapshot,
     TextPart,
     ToolCallPart,
+    Workspace,
 )
-from longboat.wire.workshop import ConfigChanged, FileChange, Job, LspEvent, McpEvent, Todos
+from longboat.wire.workspace_state import ConfigChanged, FileChange, Job, LspEvent, McpEvent, Todos
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
@@ -62,10 +63,7 @@ class EventHandling:
     def hear(self, event: Event) -> None:
         match event.payload:
             case Snapshot():
-                self._app.sender.caught_up()
-                self._app.begin_anew()
-                if self._app.models is not None:  # they may have changed meanwhile
-                    self._look_again()
+                self._begin_anew()
             case Message() | MessageDelta() as message:
                 self._hear_message(message, event.parent_session_id)
             case Run() as run:
@@ -93,9 +91,20 @@ class EventHandling:
                 self._app.asking.settle(answered)
                 self._app.asking.refresh()
                 self._app.show_state()
+            case Workspace() as workspace:
+                self._app.show_workspace(workspace)
             case ConfigChanged() as told:
                 suggestions.hear_config(self._app, told)
                 self._look_again()
+
+    def _begin_anew(self) -> None:
+        app = self._app
+        app.sender.caught_up()
+        app.begin_anew()
+        if app.models is not None:  # they may have changed meanwhile
+            self._look_again()
+        if app.workspace is not None and app.workspace.owner is not None:  # so may its owner
+            app.run_worker(app.read_workspace(), name="workspace")
 
     def _look_again(self) -> None:
         self._app.run_worker(suggestions.look_around(self._app), name="models", group="models", exclusive=True)

@@ -37,7 +37,7 @@ class Owner(StrEnum):
 class Key:
     names: str
     """The names that Textual gives them, separated by commas."""
-    told: str
+    description: str
     group: Group
     action: str = ""
     owner: Owner = Owner.APP
@@ -54,20 +54,20 @@ class Key:
 KEYS = (
     Key(
         names="enter",
-        told="Send; while the agent is working, steer it",
+        description="Send; while the agent is working, steer it",
         group=Group.PROMPT,
         owner=Owner.WIDGET,
     ),
     Key(
         names="ctrl+q",
-        told="Queue: run after the current turn",
+        description="Queue: run after the current turn",
         group=Group.PROMPT,
         action="queue",
         owner=Owner.PROMPT,
     ),
     Key(
         names="alt+enter",
-        told="Queue; while a request is pending, send as a prompt instead of an answer",
+        description="Queue; while a request is pending, send as a prompt instead of an answer",
         group=Group.PROMPT,
         action="as_prompt",
         owner=Owner.PROMPT,
@@ -75,44 +75,50 @@ KEYS = (
     Key(
         names="ctrl+j",
         also="shift+enter",
-        told="New line (shift+enter if your terminal supports it)",
+        description="New line (shift+enter if your terminal supports it)",
         group=Group.PROMPT,
         action="newline",
         owner=Owner.PROMPT,
     ),
-    Key(names="up,down", told="Recall earlier prompts", group=Group.PROMPT, owner=Owner.WIDGET),
+    Key(names="up,down", description="Recall earlier prompts", group=Group.PROMPT, owner=Owner.WIDGET),
     Key(
         names="tab",
-        told="Complete; otherwise move to the recent sessions, the queue or the jobs",
+        description="Complete; otherwise move to the recent sessions, the queue or the jobs",
         group=Group.PROMPT,
         action="complete",
         owner=Owner.PROMPT,
     ),
     Key(
         names="shift+tab",
-        told="Plan first: the agent changes nothing until you approve its plan; again to turn it off",
+        description="Plan first: the agent changes nothing until you approve its plan; again to turn it off",
         group=Group.PROMPT,
         action="app.command('plan')",
         owner=Owner.PROMPT,
     ),
-    Key(names="ctrl+v", told="Attach the image on the clipboard", group=Group.PROMPT, owner=Owner.WIDGET),
+    Key(names="ctrl+v", description="Attach the image on the clipboard", group=Group.PROMPT, owner=Owner.WIDGET),
     Key(
         names="backspace",
-        told="In an empty prompt: remove the last attachment",
+        description="In an empty prompt: remove the last attachment",
         group=Group.PROMPT,
         owner=Owner.WIDGET,
     ),
-    Key(names="ctrl+c", told="Clear the prompt; press twice to quit", group=Group.PROMPT, action="leave"),
-    Key(names="ctrl+d", told="Quit, if the prompt is empty", group=Group.PROMPT, action="leave", owner=Owner.PROMPT),
+    Key(names="ctrl+c", description="Clear the prompt; press twice to quit", group=Group.PROMPT, action="leave"),
+    Key(
+        names="ctrl+d",
+        description="Quit, if the prompt is empty",
+        group=Group.PROMPT,
+        action="leave",
+        owner=Owner.PROMPT,
+    ),
     Key(
         names="escape",
-        told="Stop the run; press again to cancel all runs in this session",
+        description="Stop the run; press again to cancel all runs in this session",
         group=Group.CONVERSATION,
         action="interrupt",
     ),
     Key(
         names="ctrl+g",
-        told="Show pending requests",
+        description="Show pending requests",
         group=Group.CONVERSATION,
         action="asks",
         leader="g",
@@ -120,7 +126,7 @@ KEYS = (
     ),
     Key(
         names="ctrl+up,ctrl+down",
-        told="Select a message to copy, fork, undo or edit (or click it)",
+        description="Select a message to copy, fork, undo or edit (or click it)",
         group=Group.CONVERSATION,
         action="select_message",
         leader="v",
@@ -128,21 +134,21 @@ KEYS = (
     ),
     Key(
         names="ctrl+b",
-        told="Expand or collapse the last tool call (or click any)",
+        description="Expand or collapse the last tool call (or click any)",
         group=Group.CONVERSATION,
         action="last_card",
     ),
-    Key(names="pageup,pagedown", told="Scroll", group=Group.CONVERSATION, owner=Owner.WIDGET),
+    Key(names="pageup,pagedown", description="Scroll", group=Group.CONVERSATION, owner=Owner.WIDGET),
     Key(
         names="ctrl+end",
-        told="Jump to the latest message",
+        description="Jump to the latest message",
         group=Group.CONVERSATION,
         action="newest",
         priority=True,
     ),
     Key(
         names="ctrl+p",
-        told="Open the command palette",
+        description="Open the command palette",
         group=Group.APP,
         action="palette",
         leader="p",
@@ -151,7 +157,7 @@ KEYS = (
     ),
     Key(
         names=LEADER,
-        told="Leader key: lists the keys that can follow; press twice to cut the selected text",
+        description="Leader key: lists the keys that can follow; press twice to cut the selected text",
         group=Group.APP,
         action="leader",
         priority=True,
@@ -175,7 +181,7 @@ class LeaderKey:
     key: str
     action: str
     label: str
-    told: str
+    description: str
 
 
 def app_bindings() -> list[BindingType]:
@@ -183,8 +189,8 @@ def app_bindings() -> list[BindingType]:
     ours = [key for key in KEYS if key.owner is Owner.APP]
     commands = [command for command in COMMANDS if command.key]
     return [
-        *(Binding(key.names, key.action, key.told, show=False, priority=key.priority) for key in ours),
-        *(Binding(each.key, f"command('{each.name}')", each.told, show=False) for each in commands),
+        *(Binding(key.names, key.action, key.description, show=False, priority=key.priority) for key in ours),
+        *(Binding(each.key, f"command('{each.name}')", each.description, show=False) for each in commands),
         # Textual would quit where the prompt does not have the focus.
         Binding("ctrl+q", "queue", "Queue", show=False),
     ]
@@ -192,7 +198,7 @@ def app_bindings() -> list[BindingType]:
 
 def prompt_bindings() -> list[BindingType]:
     return [
-        Binding(",".join(filter(None, (key.names, key.also))), key.action, key.told, show=False)
+        Binding(",".join(filter(None, (key.names, key.also))), key.action, key.description, show=False)
         for key in KEYS
         if key.owner is Owner.PROMPT
     ]
@@ -206,10 +212,13 @@ def leader_keys() -> dict[str, LeaderKey]:
     """The keys that can follow the leader key, in the order of their labels."""
     found = [
         *(
-            LeaderKey(key=each.leader, action=f"command('{each.name}')", label=each.name, told=each.told)
+            LeaderKey(key=each.leader, action=f"command('{each.name}')", label=each.name, description=each.description)
             for each in COMMANDS
         ),
-        *(LeaderKey(key=each.leader, action=each.action, label=each.label, told=each.told) for each in KEYS),
+        *(
+            LeaderKey(key=each.leader, action=each.action, label=each.label, description=each.description)
+            for each in KEYS
+        ),
     ]
     return {each.key: each for each in sorted(found, key=lambda each: each.label) if each.key}
 
@@ -225,13 +234,13 @@ def sections() -> tuple[HelpSection, ...]:
         *(HelpSection(title=group.value, rows=tuple(_rows(group))) for group in Group),
         HelpSection(
             title=f"After {LEADER}",
-            rows=tuple((each.key, each.told) for each in leader_keys().values()),
+            rows=tuple((each.key, each.description) for each in leader_keys().values()),
         ),
     )
 
 
 def _rows(group: Group) -> Iterator[tuple[str, str]]:
-    yield from ((format_keys(key.names), key.told) for key in KEYS if key.group is group)
+    yield from ((format_keys(key.names), key.description) for key in KEYS if key.group is group)
     if group is Group.PROMPT:
         yield TYPED
 
@@ -239,5 +248,6 @@ def _rows(group: Group) -> Iterator[tuple[str, str]]:
 def command_rows() -> tuple[tuple[str, str], ...]:
     """The help of the commands: each with its argument and its keys."""
     return tuple(
-        (f"/{each.name} {each.argument}".strip(), each.told + f" ({each.key})" * bool(each.key)) for each in COMMANDS
+        (f"/{each.name} {each.argument}".strip(), each.description + f" ({each.key})" * bool(each.key))
+        for each in COMMANDS
     )

@@ -26,15 +26,17 @@ def open_themes(app: "LongboatApp") -> None:
 def _entries(app: "LongboatApp") -> Iterator[Entry]:
     for command in COMMANDS:
         keys = "  ".join(filter(None, (command.key, f"{LEADER} {command.leader}" * bool(command.leader))))
-        yield Entry(id=f"command:{command.name}", title=command.name.capitalize(), told=command.told, keys=keys)
+        yield Entry(
+            id=f"command:{command.name}", title=command.name.capitalize(), description=command.description, keys=keys
+        )
     for key in KEYS:
         if key.label and key.action != "palette":
             keys = f"{format_keys(key.names)}  {LEADER} {key.leader}"
-            yield Entry(id=f"action:{key.action}", title=key.label.capitalize(), told=key.told, keys=keys)
-    yield Entry(id=f"action:{SCREENSHOT}", title="Screenshot", told="Save a screenshot as SVG")
+            yield Entry(id=f"action:{key.action}", title=key.label.capitalize(), description=key.description, keys=keys)
+    yield Entry(id=f"action:{SCREENSHOT}", title="Screenshot", description="Save a screenshot as SVG")
     for theirs in app.project_commands:
         if theirs.name not in BY_NAME:
-            yield Entry(id=f"project:{theirs.name}", title=f"/{theirs.name}", told=theirs.description)
+            yield Entry(id=f"project:{theirs.name}", title=f"/{theirs.name}", description=theirs.description)
 
 
 def _run(app: "LongboatApp", picked: Picked | None) -> None:

@@ -111,7 +111,7 @@ class Sender:
                 await self._news.wait()
                 continue
             try:
-                await self._connection.insist(lambda head=head: self._send(head))  # type: ignore[misc]
+                await self._connection.send_with_retry(lambda head=head: self._send(head))  # type: ignore[misc]
             except LongboatError as refusal:
                 head.progress, head.problem = Progress.REFUSED, refusal.message
             else:
@@ -125,7 +125,7 @@ class Sender:
         """Cancel a prompt that was taken back while it was being sent, so that it does not run."""
         client, workspace_id = self._connection.client, self._connection.workspace_id
         with suppress(LongboatError):  # the server never got it, or the run has ended
-            await self._connection.insist(lambda: client.cancel_run(workspace_id, prompt.run_id))
+            await self._connection.send_with_retry(lambda: client.cancel_run(workspace_id, prompt.run_id))
 
     async def _send(self, prompt: Outgoing) -> None:
         if prompt not in self.waiting:  # it was taken back meanwhile

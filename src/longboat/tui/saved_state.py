@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from longboat import regular
+from longboat import regular_files
 
 AUTO = "auto"
 """The theme that fits the terminal."""
@@ -44,7 +44,7 @@ class SavedState:
     def theme(self) -> str:
         with suppress(OSError, msgspec.MsgspecError, UnicodeError):
             if self._directory is not None:
-                return msgspec.json.decode(regular.read(self._directory / "terminal.json"), type=Choices).theme
+                return msgspec.json.decode(regular_files.read(self._directory / "terminal.json"), type=Choices).theme
         return AUTO
 
     def keep_theme(self, name: str) -> None:
@@ -65,13 +65,13 @@ class SavedState:
             line = msgspec.json.encode(SavedPrompt(path=path, prompt=prompt)) + b"\n"
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             # A single appending write, because two terminals may do this at once.
-            with open(self._directory / "prompts.jsonl", "ab", buffering=0, opener=regular.opener) as file:
+            with open(self._directory / "prompts.jsonl", "ab", buffering=0, opener=regular_files.opener) as file:
                 file.write(line)
 
     def _lines(self) -> list[bytes]:
         with suppress(OSError):
             if self._directory is not None:
-                return regular.read(self._directory / "prompts.jsonl").splitlines()
+                return regular_files.read(self._directory / "prompts.jsonl").splitlines()
         return []
 
     def _write(self, name: str, content: bytes) -> None:
@@ -81,7 +81,7 @@ class SavedState:
         with suppress(OSError):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             made = self._directory / f".{name}.{os.getpid()}"
-            with open(made, "wb", opener=regular.opener) as file:
+            with open(made, "wb", opener=regular_files.opener) as file:
                 file.write(content)
             made.replace(self._directory / name)
 

@@ -4,6 +4,7 @@ Each draws a frozen view of its state. Must not know where the state comes from.
 """
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from longboat.tui.content import format_count, line, one_line
 from longboat.tui.inbox import WaitingElsewhere
 from longboat.wire.amounts import cost_of
 from longboat.wire.asks import Question
-from longboat.wire.models import RunState, Usage
+from longboat.wire.models import RunState, Usage, Workspace
 from longboat.wire.requests import Approve
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class State:
 
     away: str = ""
     """Why the server is unreachable; empty if it is reachable."""
+    held: str = ""
+    """Why no run can start now; empty if one can."""
     since: float | None = None
     """When the active run was first seen, on the monotonic clock; None when there is none."""
     doing: str = "working"
@@ -127,6 +130,9 @@ class StatusBar(Widget):
         if state.asks:
             return Content.styled(f"? {_needed(state.asks, state.questions)} (ctrl+g)", "bold $text-warning")
         queued = f", {state.queued} queued" if state.queued else ""
+        if state.held:
+            words = f"{state.held}; {f'{state.queued} queued' if state.queued else 'prompts are queued'}"
+            return Content.styled(one_line(words, max(20, self.size.width - 2)), "$text-warning")
         if state.since is None:
             return Content.assemble(
                 ("Failed  ctrl+r retry", "$text-error") if state.failed else (f"Idle{queued}", "dim")
@@ -203,6 +209,17 @@ def _ended_elsewhere(abroad: WaitingElsewhere) -> str:
     return f"  {abroad.ended} runs ended elsewhere{failed} (/inbox)"
 
 
+def describe_absence(workspace: Workspace | None) -> str:
+    """Such as "boat-1 has been down since 14:03"; empty if the directory is there."""
+    if workspace is None or not workspace.away:
+        return ""
+    if workspace.away_since is None:
+        return f"{workspace.home} is down"
+    since = datetime.fromisoformat(workspace.away_since).astimezone()
+    is_today = since.date() == datetime.now().astimezone().date()
+    return f"{workspace.home} has been down since {since:{'%H:%M' if is_today else '%b %-d'}}"
+
+
 def state_of(app: "LongboatApp") -> State:
     active, away, session = app.current.active, app.connection.away, app.current.session
     model = app.model or (app.models.large if app.models is not None else None) or ""
@@ -211,6 +228,7 @@ def state_of(app: "LongboatApp") -> State:
     efforts = {info.name: info.default_effort for info in infos}
     state = State(
         away=away.message if away is not None else "",
+        held=describe_absence(app.workspace),
         since=app.event_handling.since(active),
         doing="interrupting" if active is not None and active.cancel_requested else "working",
         queued=sum(run.state in (RunState.ACCEPTED, RunState.QUEUED) for run in app.current.unfinished),

@@ -11,7 +11,7 @@ from longboat.wire.models import Delivery
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp
 
-INSIST_S = 30.0
+RETRY_FOR_S = 30.0
 """How long to retry a cancel while the server is unreachable."""
 SECOND_S = 1.5
 """The time within which a second esc cancels everything, even if the run has ended."""
@@ -45,7 +45,7 @@ class Stopping:
         if session_id is not None and runs and self._means_all(session_id):
             self._asked = None
             app.notify("Canceling all runs in this session.")
-            self._app.attempt(partial(app.connection.client.cancel_session, app.connection.workspace_id, session_id))
+            self.cancel_all(session_id)
         elif runs:
             run = app.current.active or runs[0]
             self._asked = Asked(session_id=run.session_id, run_id=run.run_id, at=self.clock())
@@ -67,7 +67,13 @@ class Stopping:
     def cancel(self, run_id: str) -> None:
         connection = self._app.connection
         self._app.attempt(
-            partial(connection.client.cancel_run, connection.workspace_id, run_id, give_up_after_s=INSIST_S)
+            partial(connection.client.cancel_run, connection.workspace_id, run_id, give_up_after_s=RETRY_FOR_S)
+        )
+
+    def cancel_all(self, session_id: str) -> None:
+        connection = self._app.connection
+        self._app.attempt(
+            partial(connection.client.cancel_session, connection.workspace_id, session_id, give_up_after_s=RETRY_FOR_S)
         )
 
     def edit(self, run_id: str, *, prompt: str | None = None, delivery: Delivery | None = None) -> None:

@@ -9,7 +9,7 @@ from longboat.tui.commands import choices
 from longboat.tui.completion import Choice, Sort, Wanted, matching
 from longboat.tui.welcome import RECENT, WelcomeState
 from longboat.wire.listings import ModelPage
-from longboat.wire.workshop import ConfigChanged
+from longboat.wire.workspace_state import ConfigChanged
 
 if TYPE_CHECKING:
     from longboat.tui.app import LongboatApp

@@ -62,6 +62,10 @@ class TranscriptView(VerticalScroll, can_focus=False):
         self._next = 0.0
         """The earliest time of the next redraw, on the monotonic clock."""
         self._moving = False
+        self._kept: Widget | None = None
+        """The message that was looked for. It stays in view while those around it get their height, until the reader
+        scrolls."""
+        self._keeping = False
         self._changing = asyncio.Lock()
         """Held while changing which messages have widgets."""
 
@@ -118,13 +122,27 @@ class TranscriptView(VerticalScroll, can_focus=False):
                 await self._mount(window)
         view = self._views.get(message_id)
         if view is not None:
-            self.call_after_refresh(self.bring_into_view, view)
+            self.call_after_refresh(self._keep_in_view, view)
         return view
 
-    def bring_into_view(self, view: Widget) -> None:
+    def bring_into_view(self, view: Widget, *, immediate: bool = False) -> None:
         if view.is_attached and not self.region.contains_region(view.region):
             self.release_anchor()
-            self.scroll_to_widget(view, animate=False, top=view.size.height >= self.size.height, force=True)
+            is_high = view.size.height >= self.size.height
+            self.scroll_to_widget(view, animate=False, top=is_high, force=True, immediate=immediate)
+
+    def _keep_in_view(self, view: Widget) -> None:
+        self._kept, self._keeping = view, True
+        self.bring_into_view(view, immediate=True)
+        self._keeping = False
+
+    def _keep_further(self) -> None:
+        if self._kept is not None:
+            self._keep_in_view(self._kept)
+
+    def watch_virtual_size(self) -> None:
+        if self._kept is not None:
+            self.call_after_refresh(self._keep_further)
 
     @property
     def expanded(self) -> bool:
@@ -259,6 +277,8 @@ class TranscriptView(VerticalScroll, can_focus=False):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        if not self._keeping:
+            self._kept = None
         if self._moving or not self._views:
             return
         if new_value <= EDGE and new_value < old_value:

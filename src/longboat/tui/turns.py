@@ -16,7 +16,7 @@ from longboat.tui.keys import LEADER
 from longboat.tui.message_actions import Deed, name_of, text_of
 from longboat.tui.prompt_outbox import Kind, Outgoing, Progress
 from longboat.wire.models import Attachment, Delivery, FilePart, Message, Outcome, Role, Run
-from longboat.wire.workshop import FileFate, Undone, UndoneFile
+from longboat.wire.workspace_state import FileFate, Undone, UndoneFile
 
 if TYPE_CHECKING:
     from longboat.client import Client

@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from longboat import __version__
 from longboat.tui.content import content, format_count, line, one_line
-from longboat.tui.dialogs.figures import ago, now
+from longboat.tui.dialogs.formatting import ago, now
 from longboat.tui.dialogs.frame import KeysLine
 from longboat.tui.dialogs.sessions import FAILED
 from longboat.tui.panels.looks import FAINT

@@ -2,7 +2,7 @@
 
 from longboat.wire.models import Message, Run, Session
 from longboat.wire.shape import Shape
-from longboat.wire.workshop import TodoItem
+from longboat.wire.workspace_state import TodoItem
 
 FORMAT = "longboat-session"
 FORMAT_VERSION = 1

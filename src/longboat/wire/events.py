@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.wire import asks, models, workshop
+from longboat.wire import asks, models, workspace_state
 
 
 class Change(StrEnum):
@@ -50,16 +50,27 @@ EVENTS: dict[str, EventSpec] = {
         asks.QuestionNotification, (Change.UPDATED,), "A question was answered, or withdrawn with its run."
     ),
     "file": EventSpec(
-        workshop.FileChange, _ANY, "A turn, an undo, a redo or a person who undid or redid something changed a file."
+        workspace_state.FileChange,
+        _ANY,
+        "A turn, an undo, a redo or a person who undid or redid something changed a file.",
     ),
-    "todo": EventSpec(workshop.Todos, (Change.UPDATED,), "The whole plan of a session."),
-    "job": EventSpec(workshop.Job, (Change.CREATED, Change.UPDATED), "A background command started or ended."),
-    "mcp_event": EventSpec(workshop.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or needs a login."),
-    "lsp_event": EventSpec(workshop.LspEvent, (Change.UPDATED,), "A language server started, is ready, or failed."),
+    "todo": EventSpec(workspace_state.Todos, (Change.UPDATED,), "The whole plan of a session."),
+    "job": EventSpec(workspace_state.Job, (Change.CREATED, Change.UPDATED), "A background command started or ended."),
+    "mcp_event": EventSpec(
+        workspace_state.McpEvent, (Change.UPDATED,), "An MCP server connected, failed or needs a login."
+    ),
+    "lsp_event": EventSpec(
+        workspace_state.LspEvent, (Change.UPDATED,), "A language server started, is ready, or failed."
+    ),
     "config_changed": EventSpec(
-        workshop.ConfigChanged,
+        workspace_state.ConfigChanged,
         (Change.UPDATED,),
         "The workspace's configuration changed: the models used now, or what is wrong with it.",
+    ),
+    "workspace": EventSpec(
+        models.Workspace,
+        (Change.UPDATED,),
+        "Another node works on the workspace now. `away` says whether its directory is on a node that is down.",
     ),
     "client": EventSpec(
         models.ClientInfo, (Change.CREATED, Change.DELETED), "A client attached (created) or detached (deleted)."

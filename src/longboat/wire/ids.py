@@ -20,9 +20,29 @@ OwnId = Annotated[str, msgspec.Meta(extra_json_schema=OWN_ID_SCHEMA)]
 OwnSessionId = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^(?!import$){_OWN_ID.pattern}$"})]
 
 
+RETRY_KEY = "retry-"
+"""How an idempotency key begins that is repeated only until there is an answer."""
+_REPEATED = "again-"
+
+
 def new_id() -> str:
     """A new opaque id."""
     return str(uuid_utils.uuid7())
+
+
+def new_key() -> str:
+    """An idempotency key for one change that a client repeats until it has an answer."""
+    return RETRY_KEY + new_id()
+
+
+def repeated_key(key: str) -> str:
+    """The key of a request that may have been done already: how Longboat's clients and nodes repeat one."""
+    return key if key.startswith(_REPEATED) else _REPEATED + key
+
+
+def first_key(key: str) -> str:
+    """The key with which the request was sent first."""
+    return key.removeprefix(_REPEATED)
 
 
 def check_own_id(value: str, *, field: str) -> str:

@@ -133,30 +133,37 @@ class ModelCooldown(Shape, frozen=True, kw_only=True):
 class NodeState(StrEnum):
     RUNNING = "running"
     LEAVING = "leaving"
-    """It takes no more workspaces."""
+    """It accepts no more workspaces."""
     GONE = "gone"
 
 
 class NodeInfo(Shape, frozen=True, kw_only=True):
-    """One of the servers that share a database."""
+    """A server: one of several that share a database, or the only one."""
 
     name: str
-    url: str
-    """Where the other nodes reach it."""
+    url: str | None
+    """Where the other nodes reach it. Null if it listens only on its unix socket."""
     version: str
     started_at: str
+    seen_at: str
+    """When it was last heard of."""
     state: NodeState
-    owned: int
+    leaving: bool
+    """It accepts no more workspaces."""
+    owns: int
     """How many workspaces it works on now."""
-    homes: int
+    home_of: int
     """How many workspaces have their directory on its disk."""
+    runs_active: int
+    runs_waiting: int
+    """Accepted or queued."""
     answering: bool
     """This node has answered the request."""
 
 
 class NodePage(Shape, frozen=True, kw_only=True):
     items: tuple[NodeInfo, ...]
-    """By name. Empty: the server has its store to itself."""
+    """By name."""
 
 
 class ModelPage(Shape, frozen=True, kw_only=True):

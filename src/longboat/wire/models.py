@@ -306,9 +306,14 @@ class Workspace(Shape, frozen=True, kw_only=True):
     """When one of its sessions was last worked on. Only in the list of workspaces."""
     waiting: int = 0
     """How many permissions and questions need an answer. Only in the list of workspaces."""
+    home: str | None = None
+    """The node whose disk has the directory. Null: every node has it, or there is only one server."""
+    owner: str | None = None
+    """The node that works on it now. Null: none does, or there is only one server."""
     away: bool = False
     """The directory is on a node that is not running. Prompts are queued until it is back."""
     away_since: str | None = None
+    """When that node was last heard of; null: never."""
 
 
 class Snapshot(Shape, frozen=True, kw_only=True):
@@ -364,7 +369,8 @@ class Canceled(Shape, frozen=True, kw_only=True):
 
 class Health(Shape, frozen=True, kw_only=True):
     status: str
-    """`ok`, `degraded` (the store fails, is missing or is damaged; `detail` says which) or `leaving`."""
+    """`ok`, `degraded` (the store fails, is missing, is damaged or cannot be reached; `detail` says which) or
+    `leaving`."""
     detail: str = ""
 
 
@@ -373,7 +379,7 @@ class Version(Shape, frozen=True, kw_only=True):
     protocol: int
 
 
-class WebDoor(Shape, frozen=True, kw_only=True):
+class BrowserAddress(Shape, frozen=True, kw_only=True):
     """The address for a browser on the server's machine."""
 
     url: str

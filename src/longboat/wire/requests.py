@@ -32,6 +32,13 @@ class CreateWorkspace(_Request, frozen=True, kw_only=True):
     """In a cluster: the name of the node whose disk has the directory. Default: the node that gets the request."""
 
 
+class MoveWorkspace(_Request, frozen=True, kw_only=True):
+    node: str
+    """The name of the node that is to work on the workspace."""
+    force: bool = False
+    """Move even if a run is active."""
+
+
 class CreateSession(_Request, frozen=True, kw_only=True):
     """With your own session_id, the request is safe to repeat."""
 

@@ -102,6 +102,8 @@ class ToolTraits(Shape, frozen=True, kw_only=True, omit_defaults=True):
     those of other tools that only read."""
     quick: bool = False
     """Takes only a moment: clients need not show it before it is done."""
+    waits: bool = False
+    """Waits for something outside the session, such as a background job: the same result again is no loop."""
     proposes: bool = False
     """Asks people to approve a plan: only runs that plan first have it, until the plan is approved."""
     draw: Draw = Draw.CALL

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.tools.context import ToolContext, parse
-from longboat.tools.files.file_io import Change, make, read
+from longboat.tools.files.file_io import Change, change_file, read
 from longboat.tools.files.paths import resolve
 from longboat.tools.files.text import diff
 from longboat.tools.protocol import ToolCall, ToolResult
@@ -41,5 +41,5 @@ class StampTool:
             after=after.encode(),
             difference=diff(before.decode(), after, target.shown),
         )
-        parts = await make(context, change, tool="stamp", title=f"Stamp {target.shown}")
+        parts = await change_file(context, change, tool="stamp", title=f"Stamp {target.shown}")
         return ToolResult(content="\n\n".join([f"Stamped {target.shown}.", *parts]))

@@ -99,7 +99,7 @@ async def launch(spec: LocalModelSpec, fit: Fit, log: Path) -> ModelProcess:
         abilities=abilities_of(spec),
         dialect=Dialect(max_output_tokens=fit.max_output_tokens, prompt_progress=True),
         tariff=configured_tariff(FREE),
-        idle_timeout_s=_PROMPT_TIMEOUT_S,
+        idle_s=_PROMPT_TIMEOUT_S,
     )
     return ModelProcess(process=process, chat=chat)
 

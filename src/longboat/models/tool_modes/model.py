@@ -30,6 +30,7 @@ from longboat.models.protocol import (
     WrappedModel,
 )
 from longboat.models.tool_modes.memory import ToolMemory, ToolUse
+from longboat.models.tool_modes.printed_calls import is_about_calls, is_broken_call, mentions_call, whole_call
 from longboat.models.tool_modes.steps import Step, StepReader, as_steps, tools_to_look_with
 from longboat.models.tool_modes.text_calls import CallWatch, as_text, find_calls, salvage_call, write_calls
 from longboat.models.tool_modes.tool_texts import TextCall, write_as_text
@@ -72,9 +73,9 @@ class ToolModel(WrappedModel):
         super().__init__(adapter)
         self._memory = memory
         self._wanted = wanted
-        self._known = ToolUse(mode=wanted) if wanted is not None else memory.recall()
-        self._worked: ToolUse | None = None
-        """How the last answer used tools."""
+        self._worked = memory.recall() if wanted is None else None
+        """How the last answer used tools, also before a restart."""
+        self._known = self._worked if wanted is None else ToolUse(mode=wanted)
         self._told_of_prose = has_tools
 
     @asynccontextmanager
@@ -101,7 +102,8 @@ class ToolModel(WrappedModel):
             except _Unfit as found:
                 unfit = unfit or found
             except ModelError as error:
-                if use.mode != "native" or error.code != TOOLS_REFUSED:
+                # A model that has called natively has tools: the refusal is about this request.
+                if use.mode != "native" or error.code != TOOLS_REFUSED or self._known == NATIVE:
                     raise
                 unfit = _Unfit(f"The server does not support tools for {self._display_name}.", error)
         assert unfit is not None, "only a way that is unfit leads here"
@@ -115,8 +117,9 @@ class ToolModel(WrappedModel):
 
     def _use(self, use: ToolUse, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if use.mode == "native":
-            watched = request.tools and request.may_call and request.schema is None
-            return self._watched(request) if watched else self._passed_on(request)
+            if not request.tools or not request.may_call or request.schema is not None:
+                return self._passed_on(request)
+            return self._watched(request) if self._known is None else self._natively(request)
         if not request.tools:
             # There may still be calls in the transcript.
             return self._passed_on(replace(request, messages=write_as_text(request.messages, write_calls)))
@@ -129,51 +132,74 @@ class ToolModel(WrappedModel):
 
     # Natively
 
-    async def _watched(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        watch, said, called = CallWatch(), False, False
+    async def _natively(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """The answer of a model that is known to call natively. Its text is an answer, whatever it looks like."""
+        said: list[str] = []
+        called = False
         async with self.adapter.stream(request) as events:
             async for event in events:
                 match event:
                     case TextDelta():
-                        if shown := watch.feed(event.text):
-                            said = said or not shown.isspace()
-                            yield TextDelta(shown)
+                        said.append(event.text)
+                    case ToolCallStart():
+                        called = True
+                    case Notice(withdraw=True):
+                        said.clear()
+                    case Finished() if called:
+                        await self._learn(NATIVE)
+                    case Finished() if self._is_slip(request, "".join(said)):
+                        yield self._notice_of_printed()
+                yield event
+
+    def _is_slip(self, request: ModelRequest, answer: str) -> bool:
+        found = None if is_about_calls(request) else whole_call(answer, request.tools)
+        return found is not None and not found.before
+
+    async def _watched(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """The answer of a model that is not known yet. What may be a printed call is held back until the end."""
+        watch, repetition, shown, called = CallWatch(), RepetitionGuard(), "", False
+        async with self.adapter.stream(request) as events:
+            async for event in events:
+                match event:
+                    case TextDelta():
+                        repetition.hear(event.text)
+                        if text := watch.feed(event.text):
+                            shown += text
+                            yield TextDelta(text)
                     case ToolCallStart():
                         called = True
                         if held := watch.finish():
                             yield TextDelta(held)
                         yield event
+                    case Notice(withdraw=True):
+                        watch, repetition, shown = CallWatch(), RepetitionGuard(), ""
+                        yield event
                     case Finished():
-                        for last in await self._end_native(request, watch.finish(), event, said=said, called=called):
+                        for last in await self._end_watched(request, shown, watch.finish(), event, called=called):
                             yield last
                     case _:
                         yield event
 
-    async def _end_native(
-        self, request: ModelRequest, held: str, end: Finished, *, said: bool, called: bool
+    async def _end_watched(
+        self, request: ModelRequest, shown: str, held: str, end: Finished, *, called: bool
     ) -> list[ModelEvent]:
-        """Yield the last events of an answer. `said`: it had text for people; `called`: it had native calls."""
+        """The last events of an answer. One that is not certain to be a printed call stands as it is."""
         if called:
             await self._learn(NATIVE)
             return _step_events(held, (), end)
-        found = find_calls(held, request.tools)
-        if self._known is None:
-            why = f"{self._display_name} printed a tool call as text."
-            if found.calls and not found.after:
+        answer, why = shown + held, f"{self._display_name} printed a tool call as text."
+        if not is_about_calls(request):
+            if (found := whole_call(answer, request.tools)) is not None:
                 await self._learn(STEPS)
-                return [self._notice(why, STEPS), *_step_events(found.before, found.calls, end)]
-            if found.calls or found.broken_at is not None:
-                # Text after a call may be made-up results, or the call an example. In steps the model says which.
+                return [self._notice(why, STEPS), *_step_events(found.before[len(shown) :], found.calls, end)]
+            if is_broken_call(answer, request.tools):
                 raise _Unfit(why, self._unreadable())
-            if _ignores_tools(request, end.usage):
-                why = f"The server does not pass the tools to {self._display_name}."
-                raise _Unfit(why, ModelError(why, title="The model cannot use tools", code=TOOLS_REFUSED))
-            return [*self._notice_of_prose(request), *_step_events(held, (), end)]
-        if found.calls and not found.after:
-            return _step_events(found.before, found.calls, end)
-        if found.is_broken_call and not said:
-            raise self._unreadable()
-        return _step_events(held, (), end)
+        if _ignores_tools(request, end.usage):
+            why = f"The server does not pass the tools to {self._display_name}."
+            raise _Unfit(why, ModelError(why, title="The model cannot use tools", code=TOOLS_REFUSED))
+        if mentions_call(held, request.tools):
+            return [self._notice_of_printed(), *_step_events(held, (), end)]
+        return [*self._notice_of_prose(request), *_step_events(held, (), end)]
 
     # In steps
 
@@ -191,6 +217,9 @@ class ToolModel(WrappedModel):
                                 yield ReasoningDelta(thought)
                             if answer:
                                 yield TextDelta(answer)
+                        case Notice(withdraw=True):
+                            reader, repetition = StepReader(), RepetitionGuard()
+                            yield event
                         case Finished():
                             step = await self._read_step(use, request, reader)
                             for last in _step_events(step.answer, step.calls, event):
@@ -220,13 +249,17 @@ class ToolModel(WrappedModel):
     # As text
 
     async def _as_text(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        watch = CallWatch()
+        watch, repetition = CallWatch(), RepetitionGuard()
         async with aclosing(self._passed_on(as_text(request))) as events:
             async for event in events:
                 match event:
                     case TextDelta() if request.may_call:
+                        repetition.hear(event.text)
                         if shown := watch.feed(event.text):
                             yield TextDelta(shown)
+                    case Notice(withdraw=True):
+                        watch, repetition = CallWatch(), RepetitionGuard()
+                        yield event
                     case Finished():
                         await self._learn(TEXT)
                         for last in self._end_text(request, watch.finish(), event):
@@ -272,6 +305,12 @@ class ToolModel(WrappedModel):
         self._told_of_prose = True
         advice = 'If it should have used its tools, set "tools": "steps" for this model in longboat.json.'
         return [Notice(f"{self._display_name} answered without looking at any file. {advice}")]
+
+    def _notice_of_printed(self) -> Notice:
+        return Notice(
+            f"{self._display_name} wrote text that looks like a tool call, and Longboat did not make it. If it should "
+            'have, set "tools": "steps" for this model in longboat.json.'
+        )
 
     def _unreadable(self) -> ModelError:
         return ModelError(

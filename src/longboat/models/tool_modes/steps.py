@@ -154,8 +154,8 @@ def _arguments(tool: ToolSpec) -> dict[str, Any]:
     return plain if "properties" in plain else {"type": "object"}
 
 
-def _plain(schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    if depth == 0:
+def _plain(schema: Any, depth: int) -> dict[str, Any]:
+    if depth == 0 or not isinstance(schema, Mapping):  # a field that takes anything may have the schema `true`
         return {}
     plain: dict[str, Any] = {word: schema[word] for word in _KEPT if word in schema}
     if options := schema.get("anyOf") or schema.get("oneOf"):

@@ -32,6 +32,7 @@ _TAGS = ("<tool_call>", "<tools>", "<function_call>", "<function=", "<|tool_call
 _NAMES = ("name", "tool", "tool_name", "function", "function_name")
 _ARGUMENTS = ("arguments", "args", "parameters", "input")
 _BESIDE = frozenset({"id", "type", "tool_call_id"})
+_SCHEMA_KEYS = frozenset({"properties", "$schema"})
 _OPENERS = re.compile(r"[<`{\[]")
 _PLACE = re.compile(
     rf"(?P<tag>{'|'.join(re.escape(tag) for tag in _TAGS)})|^[ \t]*(?:```[\w-]*\s*)?(?=[\[{{])", re.MULTILINE
@@ -45,6 +46,8 @@ _FUNCTION = re.compile(r"<function=([\w.:-]+)>\s*(.*?)\s*(?:</function>|\Z)", re
 _PARAMETER = re.compile(r"<parameter=([\w.-]+)>\n?(.*?)\n?(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
 _LEFT = re.compile(r"(?:\s|</?tool_call>|</?tools>|</function_call>|</function>|<\|[\w/]+\|>|```|,|\])*")
 """What may stand between and after calls without being text for people."""
+MAX_CALLS = 6
+"""The maximum number of calls in one answer, as in steps: weak models repeat themselves."""
 _decoder = json.JSONDecoder(strict=False)  # many models do not escape line breaks in strings
 
 
@@ -71,34 +74,34 @@ class Found:
     before: str
     """The text before the first call; without calls, all of it."""
     calls: tuple[TextCall, ...] = ()
+    between: str = ""
+    """The text between the calls."""
     after: str = ""
     """The text after the calls: often results that the model made up."""
     broken_at: int | None = None
     """Where a call begins that cannot be parsed, if there are no other calls."""
-
-    @property
-    def is_broken_call(self) -> bool:
-        """Whether the answer is nothing but such a call."""
-        return self.broken_at is not None and not self.before[: self.broken_at].strip()
 
 
 def find_calls(text: str, tools: Iterable[ToolSpec]) -> Found:
     known = {tool.name: tool for tool in tools}
     calls: list[TextCall] = []
     first, end = len(text), 0
+    between = ""
     broken_at: int | None = None
     for place in _PLACE.finditer(text):
         if place.start() < end:
             continue
         read, after = _read_calls(text, place, known)
         if read and (place["tag"] or all(call.name in known for call in read)):
+            between += text[_left(text, end) : place.start()].strip() if calls else ""
             calls += read
             first, end = min(first, place.start()), after
         elif broken_at is None and (read or _looks_like_call(text, place, known)):
             broken_at = place.start()
     if not calls:
         return Found(before=text, broken_at=broken_at)
-    return Found(before=text[:first].rstrip(), calls=tuple(calls), after=text[_left(text, end) :].strip())
+    after_all = text[_left(text, end) :].strip()
+    return Found(before=text[:first].rstrip(), calls=tuple(calls[:MAX_CALLS]), between=between, after=after_all)
 
 
 def _read_calls(text: str, place: re.Match[str], known: Mapping[str, ToolSpec]) -> tuple[list[TextCall], int]:
@@ -139,11 +142,17 @@ def _calls_in(value: Any) -> Iterator[TextCall]:
             yield from _calls_in(function)
         case {**fields}:
             name = next((named for key in _NAMES if isinstance(named := fields.get(key), str)), None)
-            arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
+            key = next((key for key in _ARGUMENTS if key in fields), "")
             # An object with other fields is not a call: a package.json has a name too.
-            alone = fields.keys() <= {*_NAMES, *_ARGUMENTS, *_BESIDE}
-            if name is not None and alone and (written := _written(arguments)) is not None:
+            alone = fields.keys() <= {*_NAMES, *_ARGUMENTS, *_BESIDE} and not _is_schema(key, fields.get(key))
+            if name is not None and alone and (written := _written(fields.get(key))) is not None:
                 yield TextCall(name=name, arguments=written)
+
+
+def _is_schema(key: str, value: Any) -> bool:
+    """Whether this describes a tool instead of calling it."""
+    is_object = isinstance(value, dict) and (value.get("type") == "object" or not value.keys().isdisjoint(_SCHEMA_KEYS))
+    return key == "parameters" and is_object
 
 
 def _written(arguments: Any) -> str | None:
@@ -172,9 +181,10 @@ def _read_function(text: str, at: int, known: Mapping[str, ToolSpec]) -> tuple[l
     return ([] if written is None else [TextCall(name=name, arguments=written)]), found.end()
 
 
-def _typed(value: str, field: Mapping[str, Any]) -> Any:
+def _typed(value: str, field: Any) -> Any:
     """A parameter is text, unless its field requires another type."""
-    if field.get("type", "string") == "string":
+    kind = field.get("type", "string") if isinstance(field, Mapping) else "string"
+    if "string" in kind:
         return value
     try:
         return _decoder.decode(value.strip())
@@ -184,12 +194,37 @@ def _typed(value: str, field: Mapping[str, Any]) -> Any:
 
 def _looks_like_call(text: str, place: re.Match[str], known: Mapping[str, ToolSpec]) -> bool:
     """Whether text that cannot be parsed was meant as a call: a tag at the beginning of a line, which no one writes by
-    accident, or JSON that begins with the name of a tool."""
+    accident, or JSON that begins with the name of a tool. JSON that can be parsed and is no call is an answer."""
     if place["tag"]:
-        return _ends_line(text[: place.start()], before=True)
+        begins_line = _ends_line(text[: place.start()], before=True)
+        return begins_line and (place["tag"] == "<tool_call>" or text.startswith(("{", "["), _left(text, place.end())))
     names = "|".join(re.escape(name) for name in known)
     head = r'[\[\s]*\{\s*"(?:' + "|".join(_NAMES) + rf')"\s*:\s*"(?:{names})"'
-    return bool(known) and re.compile(head).match(text, place.end()) is not None
+    named = bool(known) and re.compile(head).match(text, place.end()) is not None
+    return named and not _is_json(text, place.end())
+
+
+def _is_json(text: str, at: int) -> bool:
+    try:
+        _decoder.raw_decode(text, _left(text, at))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def broken_call_at(text: str, tools: Iterable[ToolSpec]) -> int | None:
+    """Where a call of one of the tools begins that has arguments which cannot be parsed. None if there is none, or if
+    anything else may be meant: a list of the tools, JSON for people, or a call that is followed by text."""
+    names = "|".join(re.escape(tool.name) for tool in tools)
+    head = re.compile(
+        rf'[\[\s]*\{{\s*"(?:{"|".join(_NAMES)})"\s*:\s*"(?:{names})"\s*,\s*"(?:arguments|args)"\s*:\s*\{{'
+    )
+    places = (place for place in _PLACE.finditer(text) if head.match(text, _left(text, place.end())))
+    first = next(places, None)
+    last = text.rfind("}")
+    if not names or first is None or _is_json(text, first.end()) or (last >= 0 and text[_left(text, last + 1) :]):
+        return None
+    return first.start()
 
 
 def salvage_call(text: str, tools: Iterable[ToolSpec]) -> TextCall | None:

@@ -10,6 +10,7 @@ from longboat.core.history import is_object
 from longboat.core.tool import ToolSpec
 from longboat.wire.models import FilePart, Message, Part, Role, TextPart, ToolCallPart, ToolResultPart
 
+_ANY = "any JSON"
 Write = Callable[[Message], str]
 """Writes a message as the model would have: thoughts, text and calls; empty if there is nothing."""
 
@@ -62,12 +63,15 @@ def _describe(tool: ToolSpec) -> str:
     lines = [f"- {tool.name}: {tool.description}"]
     for name, field in tool.schema.get("properties", {}).items():
         optional = "" if name in required else ", optional"
-        about = f": {field['description']}" if field.get("description") else ""
+        description = field.get("description") if isinstance(field, Mapping) else None
+        about = f": {description}" if description else ""
         lines.append(f"    {name} ({_kind(field)}{optional}){about}")
     return "\n".join(lines)
 
 
-def _kind(field: Mapping[str, Any]) -> str:
+def _kind(field: Any) -> str:
+    if not isinstance(field, Mapping):
+        return _ANY
     if "enum" in field:
         return " or ".join(msgspec.json.encode(value).decode() for value in field["enum"])
     if "properties" in field:
@@ -75,4 +79,4 @@ def _kind(field: Mapping[str, Any]) -> str:
     if field.get("type") == "array":
         return f"list of {_kind(field.get('items', {}))}"
     kind = field.get("type")
-    return kind if isinstance(kind, str) else "any JSON"
+    return kind if isinstance(kind, str) else _ANY

@@ -10,6 +10,7 @@ import binascii
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from longboat.core.history import calls_of, is_object
 from longboat.errors import BadInput
 from longboat.runtime.archive.exports import LISTS
 from longboat.runtime.archive.transcript import TITLE_LENGTH, copy_message, new_session, unit_of_new_sessions
+from longboat.runtime.store_retry import retry_store
 from longboat.store.changes import add_session_usage, import_change, import_run, set_last_outcome
 from longboat.store.protocol import Store, Unit, Write
 from longboat.store.records import Transcript
@@ -35,12 +37,14 @@ from longboat.wire.archive import (
 )
 from longboat.wire.ids import new_id
 from longboat.wire.models import FilePart, Message, Part, Role, Run, RunState, Session, ToolResultPart
-from longboat.wire.workshop import TodoItem
+from longboat.wire.workspace_state import TodoItem
 
 MAX_PATH = 4_096
 """Bytes. No system takes a longer one."""
 MOST = 2**53
 """No count is larger: beyond it JSON loses the last digits."""
+SEQS_S = 20.0
+"""How long an import waits for the numbers of its runs."""
 
 
 class _Head(msgspec.Struct):
@@ -92,12 +96,20 @@ _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
 
 async def import_session(store: Store, workspace_id: str, directory: Path, raw: bytes | bytearray) -> Session:
     """One transaction: a session with all of it, or none."""
-    session, unit = await asyncio.to_thread(lambda: _made(store, workspace_id, directory, parse(raw)))
+    document = await asyncio.to_thread(parse, raw)
+    runs = sum(len(each.runs) for each in _family(document))
+    seqs = [await retry_store(partial(_next_seq, store), for_s=SEQS_S) for _ in range(runs)]
+    session, unit = await asyncio.to_thread(_made, iter(seqs), workspace_id, directory, document)
     await store.submit(unit)
     return session
 
 
-def _made(store: Store, workspace_id: str, directory: Path, document: SessionExport) -> tuple[Session, Unit]:
+async def _next_seq(store: Store) -> int:
+    """On the loop. A long document may need more of them than the store has at hand."""
+    return store.next_seq()
+
+
+def _made(seqs: Iterator[int], workspace_id: str, directory: Path, document: SessionExport) -> tuple[Session, Unit]:
     run_of: defaultdict[str, str] = defaultdict(new_id)
     sessions: dict[str | None, Session] = {}
     family = []
@@ -107,7 +119,7 @@ def _made(store: Store, workspace_id: str, directory: Path, document: SessionExp
         sessions[origin.session.id] = session
         family.append(_copy(origin, session, run_of))
         more += [add_session_usage(session, session.usage), set_last_outcome(session)]
-        more += [_run(store, session, run, run_of) for run in origin.runs]
+        more += [_run(next(seqs), session, run, run_of) for run in origin.runs]
     head = family[0].session
     return head, unit_of_new_sessions(family, [*more, *_changes(head, directory, document, run_of)])
 
@@ -148,13 +160,13 @@ def _copy(origin: Transcript, session: Session, run_of: defaultdict[str, str]) -
     )
 
 
-def _run(store: Store, session: Session, run: Run, run_of: defaultdict[str, str]) -> Write:
+def _run(seq: int, session: Session, run: Run, run_of: defaultdict[str, str]) -> Write:
     # What was exported by itself, without its sender, is no one's sub-agent any more.
     sender = run.parent_run_id if session.parent_id is not None else None
     new = msgspec.structs.replace(
         run,
         run_id=run_of[run.run_id],
-        seq=store.next_seq(),
+        seq=seq,
         session_id=session.id,
         folded_into=run_of[run.folded_into] if run.folded_into is not None else None,
         parent_run_id=run_of[sender] if sender is not None else None,

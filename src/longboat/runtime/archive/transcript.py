@@ -14,7 +14,7 @@ from longboat.store.records import Transcript
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.models import Message, Session
-from longboat.wire.workshop import Todos
+from longboat.wire.workspace_state import Todos
 
 TITLE_LENGTH = 500
 

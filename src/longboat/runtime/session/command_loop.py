@@ -6,7 +6,7 @@ Owns the mailbox and the running turn. Must not know which commands people may g
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -47,10 +47,11 @@ from longboat.runtime.store_retry import retry_later, retry_store
 from longboat.runtime.turn.outcome import Stop
 from longboat.runtime.turn.turn import Turn
 from longboat.store.changes import mark_session, retitle_session
+from longboat.store.protocol import UniqueViolated, Write
 from longboat.store.records import RunRecord
 from longboat.tasks import Tasks
 from longboat.wire.events import Change
-from longboat.wire.models import Message, Outcome, RunState, Session, ToolResultPart, Usage
+from longboat.wire.models import Outcome, RunState, Session, ToolResultPart, Usage
 from longboat.wire.requests import UpdateSession
 
 T = TypeVar("T")
@@ -89,7 +90,8 @@ class Mailbox:
                 try:
                     result = await work()
                 except asyncio.CancelledError:
-                    _turn_away(future)
+                    if not future.done():
+                        future.set_exception(OwnerLost())  # it may be in the store already
                     raise
                 except Exception as error:
                     if not future.done():
@@ -105,9 +107,18 @@ class Mailbox:
 
 
 def _turn_away(future: "asyncio.Future[Any]") -> None:
-    """The workspace ends with the server: release all callers whose commands will not run."""
+    """The workspace ends: release all callers whose commands will not run."""
     if not future.done():
         future.set_exception(ServerLeaving())
+
+
+def _decide_all(state: SessionState, commands: Iterable[Command]) -> tuple[SessionState, tuple[Effect, ...]]:
+    """Decide several commands, one after the other, as if nothing could come between."""
+    effects: tuple[Effect, ...] = ()
+    for command in commands:
+        state, more = decide(state, command)
+        effects += more
+    return state, effects
 
 
 def _is_start(effects: tuple[Effect, ...]) -> bool:
@@ -120,11 +131,36 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAnswer:
+    """What a cancel is answered if it is sent again with its key. Written with the cancel."""
+
+    key: str
+    write: Write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnsavedCancel:
+    """A cancel that the store does not have, for when the workspace is opened here again: the runs it covers (L15)."""
+
+    run_ids: frozenset[str]
+    by: str | None
+    kept: KeptAnswer | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Cancel:
     """A cancel to be saved, and who requested it."""
 
     command: CancelSession | CancelRun | ClearQueue
     by: str | None
+    kept: KeptAnswer | None
+
+    @property
+    def key(self) -> str | None:
+        return None if self.kept is None else self.kept.key
+
+    def repeats(self, other: "_Cancel") -> bool:
+        return self.command == other.command and self.key == other.key
 
 
 class CommandLoop:
@@ -197,22 +233,32 @@ class CommandLoop:
 
     async def apply(
         self,
-        command: Command,
+        *commands: Command,
+        records: Sequence[RunRecord] = (),
+        ending: Ending = NO_TURN,
+        prompt: str | None = None,
+        by: str | None = None,
+        kept: KeptAnswer | None = None,
+    ) -> None:
+        """Decide and commit commands as one unit, then act on them. Cancels that could not be written come first: their
+        place in the order of decisions is the time of their request (L15)."""
+        if self._unsaved and _decide_all(self.live.state, commands)[1]:
+            await self.save_cancels()
+        await self._apply(commands, records=records, ending=ending, prompt=prompt, by=by, kept=kept)
+
+    async def _apply(
+        self,
+        commands: Sequence[Command],
         *,
         records: Sequence[RunRecord] = (),
         ending: Ending = NO_TURN,
         prompt: str | None = None,
         by: str | None = None,
+        kept: KeptAnswer | None = None,
     ) -> None:
-        """Decide and commit a command, then act on it. Cancels that could not be written come first: their place in the
-        order of decisions is the time of their request (L15)."""
-        after, effects = decide(self.live.state, command)
-        if effects and self._unsaved:
-            await self._save_cancels()
-            after, effects = decide(self.live.state, command)
+        after, effects = _decide_all(self.live.state, commands)
         changed = {record.run.run_id: record for record in records}
-        prompts: Mapping[str, Message] = {}
-        if effects or (self.live.has_unsaved_usage and isinstance(command, DrainStep)):
+        if effects or kept or (self.live.has_unsaved_usage and isinstance(commands[-1], DrainStep)):
             builder = UnitBuilder(
                 self.live.row,
                 self.live.records,
@@ -223,14 +269,15 @@ class CommandLoop:
                 prompt=prompt,
                 by=by,
             )
+            if kept is not None:
+                builder.add(kept.write)
             session = await self._commit(builder, effects, after)
-            changed, prompts = builder.changed, builder.prompts
+            changed = builder.changed
             self.live.folded |= {e.run_id: builder.prompts[e.run_id] for e in effects if isinstance(e, RunFolded)}
             self._put_session(session, builder)
         self.live.advance(after, changed)
         for effect in effects:
-            self._act(effect, by, prompts)
-        self.live.is_new = self.live.is_new and not prompts
+            self._act(effect, by)
         self._go_on()
 
     def _go_on(self) -> None:
@@ -262,7 +309,7 @@ class CommandLoop:
                 title = write_title(self._services, self, session.title, first.run)
                 self._services.tasks.spawn(title, name=f"title {session.id}")
 
-    def _act(self, effect: Effect, by: str | None, prompts: Mapping[str, Message]) -> None:
+    def _act(self, effect: Effect, by: str | None) -> None:
         match effect:
             case QueueCovered():
                 self.live.covers.append(Cover(first=effect.first, last=effect.last, by=by))
@@ -270,8 +317,7 @@ class CommandLoop:
                 self.live.covers.clear()
             case RunStarted() | RunResumed():
                 # Registered before anything else can run, so a cancel that comes now finds it.
-                first = prompts.get(effect.run_id) if self.live.is_new else None
-                self.turn = Turn(self._services, self, self.live.records[effect.run_id], first_prompt=first)
+                self.turn = Turn(self._services, self, self.live.records[effect.run_id])
                 self._services.traces.begin_run(self.live.records[effect.run_id], self.live.row.parent_call_id)
                 self.turn.start()
                 self._services.tasks.spawn(self._drive(self.turn), name=f"turn {effect.run_id}")
@@ -296,6 +342,8 @@ class CommandLoop:
         covered = [self.live.records[view.run_id] for view in self.live.state.covered[: command.at_once]]
         try:
             await self.apply(command, records=[replace(rec, run=self.live.as_canceled(rec.run)) for rec in covered])
+        except OwnerLost:
+            return  # the next owner's to finish
         except StoreUnavailable:
             retry_later(self._finish_next_batch)
             return
@@ -307,16 +355,18 @@ class CommandLoop:
         if self._finishing:
             self._finish_next_batch()
 
-    async def cancel(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
+    async def cancel(
+        self, command: CancelSession | CancelRun | ClearQueue, by: str | None, *, kept: KeptAnswer | None = None
+    ) -> None:
         """Cancel. If the store cannot write the cancel, stop what it covers anyway and write it later (L15)."""
         try:
-            await self.apply(command, ending=await self._end_held(command), by=by)
+            await self.apply(command, ending=await self._end_held(command), by=by, kept=kept)
         except OwnerLost:
             raise  # this server will never write it
         except StoreUnavailable as error:
             if isinstance(command, CancelRun) and self._is_folded(command.run_id):
                 raise  # nothing runs for it alone, and once its step is sent it would be too late
-            self._stop_without_saving(command, by)
+            self._stop_without_saving(_Cancel(command=command, by=by, kept=kept))
             raise CancelNotDurable from error
 
     async def _end_held(self, command: Command) -> Ending:
@@ -335,13 +385,13 @@ class CommandLoop:
         view = self.live.state.find(run_id)
         return view is not None and view.state is RunState.FOLDED
 
-    def _stop_without_saving(self, command: CancelSession | CancelRun | ClearQueue, by: str | None) -> None:
+    def _stop_without_saving(self, wanted: _Cancel) -> None:
         active = self.live.state.active
-        _, effects = decide(self.live.state, command)
+        _, effects = decide(self.live.state, wanted.command)
         if active is not None and self.turn is not None and CancelRequested(run_id=active.run_id) in effects:
-            self.turn.stop(Stop.CANCEL, by=by)
-        if all(cancel.command != command for cancel in self._unsaved):
-            self._unsaved.append(_Cancel(command=command, by=by))
+            self.turn.stop(Stop.CANCEL, by=wanted.by)
+        if all(not wanted.repeats(cancel) for cancel in self._unsaved):
+            self._unsaved.append(wanted)
         self._save_later()
 
     def _save_later(self) -> None:
@@ -352,21 +402,43 @@ class CommandLoop:
     async def _try_to_save(self) -> None:
         self._saving = False
         try:
-            await self._save_cancels()
+            await self.save_cancels()
+        except OwnerLost:
+            return  # nothing of them runs on here; if this server is the next owner, it saves them then
         except StoreUnavailable:
             self._save_later()
 
-    async def _save_cancels(self) -> None:
-        unsaved, self._unsaved = self._unsaved, []
-        while unsaved:
+    async def save_cancels(self) -> None:
+        """Write the cancels that the store could not take. Each stays in the list until it is written: if the workspace
+        is lost in between, its next owner is told of it."""
+        while self._unsaved:
+            cancel = self._unsaved[0]
             try:
-                await self.apply(unsaved[0].command, by=unsaved[0].by)
+                ending = await self._end_held(cancel.command)
+                await self._apply([cancel.command], ending=ending, by=cancel.by, kept=cancel.kept)
             except StoreUnavailable:
-                self._unsaved = unsaved
                 raise
+            except UniqueViolated:
+                pass  # it was saved by an earlier owner, whose answer was lost
             except Exception:
                 logger.exception("a cancel could not be saved", extra={"session_id": self.live.row.id})
-            unsaved.pop(0)
+            self._unsaved.remove(cancel)
+
+    def unsaved_cancels(self) -> tuple[UnsavedCancel, ...]:
+        """Cancels that the store could not take. Nothing was decided since: what they cover is what there is."""
+        return tuple(
+            UnsavedCancel(run_ids=self._covered_by(cancel.command), by=cancel.by, kept=cancel.kept)
+            for cancel in self._unsaved
+        )
+
+    def _covered_by(self, command: CancelSession | CancelRun | ClearQueue) -> frozenset[str]:
+        match command:
+            case CancelRun():
+                return frozenset([command.run_id])
+            case ClearQueue():
+                return frozenset(view.run_id for view in self.live.state.waiting)
+        # Folded ones end with their host.
+        return frozenset(view.run_id for view in self.live.state.runs if view.state is not RunState.FOLDED)
 
     # The turn
 

@@ -60,6 +60,14 @@ def repair_transcript(
     return asks.withdraw(run.run_id).joined(ending)
 
 
+def can_resume(record: RunRecord, messages: Iterable[Message], *, wanted: bool) -> bool:
+    """Whether an active run continues after a crash. If only its prompt is on disk, it has not done anything, and
+    starts again whatever the configuration wants, like a run that was only accepted. A person's command may have had
+    effects, so we do not repeat it."""
+    begun = any(message.run_id == record.run.run_id and message.role is not Role.USER for message in messages)
+    return not begun or (wanted and record.options.shell is None)
+
+
 def view_of(record: RunRecord) -> RunView:
     """Make the core's view of a run after a start."""
     orphan = record.run.parent_run_id is not None

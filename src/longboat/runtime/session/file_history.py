@@ -7,6 +7,7 @@ import asyncio
 import difflib
 import hashlib
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from longboat.store.records import FileChangeRecord, RunRecord
 from longboat.tools.context import ToolError
 from longboat.wire.events import Change
 from longboat.wire.ids import new_id
-from longboat.wire.workshop import FileChange
+from longboat.wire.workspace_state import FileChange
 
 MAX_COMPARED = 4_000_000
 """The largest product of old and new lines to compare, because difflib's time grows with it. Beyond that, lines are
@@ -27,7 +28,9 @@ only counted."""
 class FileHistory:
     """The file records of one workspace."""
 
-    def __init__(self, store: Store, workspace_id: str, directory: Path) -> None:
+    def __init__(self, store: Store, workspace_id: str, directory: Path, *, may_change: Callable[[], bool]) -> None:
+        """`may_change`: see `longboat.tools.context.ToolContext`."""
+        self.may_change = may_change
         self._store = store
         self._workspace_id = workspace_id
         self.directory = directory

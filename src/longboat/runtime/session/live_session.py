@@ -74,8 +74,6 @@ class LiveSession:
         """The usage and tool calls of steps that are not in the store yet."""
         self.covers: list[Cover] = []
         self.summary_seq = known.summary_seq
-        self.is_new = known.is_new
-        """No message was ever written to it."""
         self.is_deleted = False
         self._last_message = known.last_message
         self._changed: asyncio.Future[None] | None = None

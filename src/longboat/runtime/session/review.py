@@ -52,7 +52,7 @@ MAX_UNDONE = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class FileState:
     """A file without and with what is left of a session's changes; None means that it does not exist."""
 
     path: str
@@ -109,7 +109,7 @@ class Review:
         return msgspec.structs.replace(page, undone=await asyncio.to_thread(self._undone, found[1]))
 
     def _page(self, changes: Sequence[FileChangeRecord], clients: Mapping[str, str], diffs: bool) -> ChangesPage:
-        files = _standing(changes)
+        files = _file_states(changes)
         items: list[ChangedFile] = []
         room = MAX_DIFF_TEXT if diffs else 0
         for file in files[:MAX_FILES]:
@@ -117,7 +117,7 @@ class Review:
             room -= len(items[-1].diff)
         return ChangesPage(items=tuple(items), complete=len(files) <= MAX_FILES)
 
-    def _describe_file(self, file: Standing, clients: Mapping[str, str], *, limit: int | None) -> ChangedFile:
+    def _describe_file(self, file: FileState, clients: Mapping[str, str], *, limit: int | None) -> ChangedFile:
         """`limit` is the maximum length of the diff in characters; None leaves out the diff."""
         compared = _compare(file.without, file.now)
         hunks = compared.hunks if compared is not None else ()
@@ -163,7 +163,7 @@ class Review:
         await self._undo.settle(session_id)
         at = str(self._files.directory / wanted.path)
         found = await self._store.reads.changes(self._workspace_id, session_id=session_id, run_id=None, path=at)
-        file = next(iter(await asyncio.to_thread(_standing, found[1] if found else ())), None)
+        file = next(iter(await asyncio.to_thread(_file_states, found[1] if found else ())), None)
         if file is None:
             raise ChangeNotFound(wanted.path)
         if not file.is_ours or file.digest != wanted.digest:
@@ -216,7 +216,7 @@ class Review:
         restore = Restore(path=Path(change.path), now=change.before, then=change.after)
         await self._files.expect_revert(change)
         try:
-            await asyncio.to_thread(put_back, [restore])
+            await asyncio.to_thread(put_back, [restore], self._files.may_change)
         except (Foreign, OSError) as error:
             await self._files.forget_change(change.pending)
             raise _refusal(change, shown, error) from None
@@ -277,7 +277,7 @@ def _refusal(change: FileChangeRecord, shown: str, error: Foreign | OSError) -> 
     return _redo_conflict(shown) if is_redo else _conflict(shown)
 
 
-def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
+def _file_states(changes: Sequence[FileChangeRecord]) -> list[FileState]:
     """Return the files with changes left, in the order of their first change. Reads the files."""
     by_path: dict[str, list[FileChangeRecord]] = {}
     for change in changes:
@@ -286,7 +286,7 @@ def _standing(changes: Sequence[FileChangeRecord]) -> list[Standing]:
     return [file for file in files if file is not None and file.without != file.now]
 
 
-def _file_now(path: str, found: Sequence[FileChangeRecord]) -> Standing | None:
+def _file_now(path: str, found: Sequence[FileChangeRecord]) -> FileState | None:
     ours = tuple(change for change in found if not change.imported and (change.author is None or change.redoes))
     if not ours:  # made elsewhere: the file here has nothing to do with it
         return _as_recorded(path, tuple(change for change in found if change.author is None))
@@ -294,7 +294,7 @@ def _file_now(path: str, found: Sequence[FileChangeRecord]) -> Standing | None:
         now = _content_now(path)
     except Foreign:
         return _as_recorded(path, ours)
-    return Standing(
+    return FileState(
         path=path,
         changes=ours,
         reverts=tuple(change for change in without_redone(found) if change.revert_id is not None),
@@ -313,11 +313,11 @@ def _content_now(path: str) -> bytes | None:
     return now
 
 
-def _as_recorded(path: str, changes: tuple[FileChangeRecord, ...]) -> Standing | None:
+def _as_recorded(path: str, changes: tuple[FileChangeRecord, ...]) -> FileState | None:
     if not changes:
         return None
     before, after = changes[0].before, changes[-1].after
-    return Standing(path=path, changes=changes, reverts=(), without=before, now=after, others=False, is_ours=False)
+    return FileState(path=path, changes=changes, reverts=(), without=before, now=after, others=False, is_ours=False)
 
 
 def _without(changes: Sequence[FileChangeRecord], now: bytes | None) -> bytes | None:
@@ -336,7 +336,7 @@ def _is_broken(changes: Sequence[FileChangeRecord], now: bytes | None) -> bool:
     return any(change.after != start for change, start in zip(changes, starts, strict=True))
 
 
-def _kind(file: Standing) -> Change:
+def _kind(file: FileState) -> Change:
     if file.without is None:
         return Change.CREATED
     return Change.DELETED if file.now is None else Change.UPDATED
@@ -352,7 +352,7 @@ def _compare(without: bytes | None, now: bytes | None) -> _Comparison | None:
     return _Comparison(text=after, old=old, new=new, hunks=hunks_between(old, new))
 
 
-def _diff(compared: _Comparison, file: Standing, name: str) -> str:
+def _diff(compared: _Comparison, file: FileState, name: str) -> str:
     if not compared.hunks:
         return ""
     heads = (
@@ -362,7 +362,7 @@ def _diff(compared: _Comparison, file: Standing, name: str) -> str:
     return "".join([*heads, *(render_hunk(hunk, compared.old, compared.new) for hunk in compared.hunks)])
 
 
-def _undone(file: Standing, chosen: tuple[int, ...] | None) -> tuple[bytes | None, str]:
+def _undone(file: FileState, chosen: tuple[int, ...] | None) -> tuple[bytes | None, str]:
     """Return the file without the change, or without these hunks of it, and a description."""
     if chosen is None:
         return file.without, "all changes"

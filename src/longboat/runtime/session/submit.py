@@ -14,7 +14,7 @@ from longboat.runtime.clock import now
 from longboat.runtime.turn.answer_schema import check_schema
 from longboat.store.records import RunOptions, RunRecord
 from longboat.tools.files.images import MEDIA_TYPES, flaw
-from longboat.wire.ids import check_own_id, new_id
+from longboat.wire.ids import check_own_id, first_key, new_id
 from longboat.wire.models import Attachment, Delivery, Run, RunState
 from longboat.wire.requests import Approve, EditRun, RunShell, Submit, Summarize
 
@@ -33,7 +33,7 @@ def run_from_prompt(request: Submit, *, traceparent: str | None = None, key: str
     requires. `key`: tells a repeated request without a run_id from a new one."""
     _check(request)
     run = Run(
-        run_id=request.run_id or (_run_id_of(request, key) if key else new_id()),
+        run_id=request.run_id or (_run_id_of(request, first_key(key)) if key else new_id()),
         seq=0,
         session_id=request.session_id,
         state=RunState.ACCEPTED,
@@ -68,7 +68,7 @@ def _usual_delivery(request: Submit) -> Delivery:
     return Delivery.STEER if folds else Delivery.QUEUE
 
 
-def run_from_summarize(session_id: str, request: Summarize) -> RunRecord:
+def run_from_summarize(session_id: str, request: Summarize, *, key: str | None = None) -> RunRecord:
     """Make a run from a request for a summary. It waits for its own turn and is never folded."""
     record = run_from_prompt(
         Submit(
@@ -78,13 +78,14 @@ def run_from_summarize(session_id: str, request: Summarize) -> RunRecord:
             delivery=Delivery.QUEUE,
             model=request.model,
             client_id=request.client_id,
-        )
+        ),
+        key=key,
     )
     # A separate kind: a prompt with the same words is not the same run.
     return replace(record, options=RunOptions(summarize=True), fingerprint=f"summary {record.fingerprint}")
 
 
-def run_from_shell(session_id: str, request: RunShell) -> RunRecord:
+def run_from_shell(session_id: str, request: RunShell, *, key: str | None = None) -> RunRecord:
     """Make a run from a person's shell command. Shown as typed; sending it is its approval."""
     record = run_from_prompt(
         Submit(
@@ -94,7 +95,8 @@ def run_from_shell(session_id: str, request: RunShell) -> RunRecord:
             delivery=Delivery.QUEUE,
             approve=Approve.ALL,
             client_id=request.client_id,
-        )
+        ),
+        key=key,
     )
     return replace(record, options=RunOptions(shell=request.command), fingerprint=f"shell {record.fingerprint}")
 

@@ -20,7 +20,7 @@ from longboat.tools.files.restore import Foreign, Restore, content_of, put_back,
 from longboat.tools.files.text import merge
 from longboat.wire.events import Change, encode_body
 from longboat.wire.models import Message, Role
-from longboat.wire.workshop import FileFate, Undone, UndoneFile
+from longboat.wire.workspace_state import FileFate, Undone, UndoneFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class UndoHistory:
         if turn.broken:
             raise self._conflict("Someone else changed files during the turn", turn.broken)
         try:
-            await asyncio.to_thread(put_back, turn.files)
+            await asyncio.to_thread(put_back, turn.files, self._files.may_change)
             await asyncio.to_thread(tidy, turn.files, self._files.directory)
         except Foreign as error:
             raise self._conflict("Someone else has changed files since", error.paths) from None

@@ -111,6 +111,8 @@ class UnitBuilder:
         self._writes = [*ending.writes]
         self._entries = [*ending.entries, *ending.withdrawn]
         self._bodies: list[bytes] = []
+        self._inserted: dict[str, int] = {}
+        """Where in the writes the runs are that this decision accepts."""
         self.at = now()
         self._records = records
         self.changed: dict[str, RunRecord] = {record.run.run_id: record for record in new}
@@ -141,7 +143,7 @@ class UnitBuilder:
             case RunQueued():
                 self._change(effect.run_id, state=RunState.QUEUED)
             case RunStarted():
-                self._change(effect.run_id, state=RunState.ACTIVE, started_at=self.at)
+                self._start(effect.run_id)
                 self._say(effect.run_id)
             case RunResumed():
                 record = self.record(effect.run_id)
@@ -184,8 +186,18 @@ class UnitBuilder:
     def _accept(self, run_id: str) -> None:
         self._alter(run_id)
         self.add(forget_undone(self._session.id))
+        self._inserted[run_id] = len(self._writes)
         self.add(insert_run(self.record(run_id), self._session.workspace_id))
         self.tell(Change.CREATED, self.run(run_id))
+
+    def _start(self, run_id: str) -> None:
+        """A run that is accepted and started at once is one row, written once."""
+        inserted = self._inserted.get(run_id)
+        if inserted is None:
+            return self._change(run_id, state=RunState.ACTIVE, started_at=self.at)
+        self._alter(run_id, state=RunState.ACTIVE, started_at=self.at)
+        self._writes[inserted] = insert_run(self.record(run_id), self._session.workspace_id)
+        return self.tell(Change.UPDATED, self.run(run_id))
 
     def _change(self, run_id: str, **changes: Any) -> None:
         self._alter(run_id, **changes)

@@ -12,6 +12,7 @@ from longboat.config.settings import RetrySection
 from longboat.errors import ModelError
 from longboat.models.failover import Lineup, is_made_good, name_of
 from longboat.models.protocol import Model
+from longboat.models.silence import SILENT
 
 
 class TurnModels:
@@ -38,9 +39,15 @@ class TurnModels:
         return msgspec.structs.replace(self._retry, attempts=1) if on_trial else self._retry
 
     @property
-    def longest_wait_s(self) -> float | None:
-        """The longest wait to accept from a provider if another model can answer."""
-        return self._retry.max_s if self._others else None
+    def has_others(self) -> bool:
+        """Whether another model can answer."""
+        return bool(self._others)
+
+    def gives_way(self, error: ModelError) -> bool:
+        """Whether another model should answer at once: the current one was silent for all the time it has, or its
+        provider asks for a longer wait than is accepted."""
+        too_long = (error.retry_after_s or 0) > self._retry.max_s
+        return self.has_others and (error.code == SILENT or too_long)
 
     def answered(self) -> None:
         self._tried.clear()

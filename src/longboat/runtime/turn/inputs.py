@@ -3,12 +3,11 @@
 Must not know what the turn does with it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longboat.runtime.workspace.project_files import ProjectFiles
-from longboat.store.records import NO_HISTORY, SessionHistory
-from longboat.wire.models import Message
+from longboat.store.records import SessionHistory
 
 if TYPE_CHECKING:
     from longboat.runtime.protocols import WorkspaceServices
@@ -20,14 +19,8 @@ class TurnInputs:
     project: ProjectFiles
 
 
-async def read_inputs(
-    services: "WorkspaceServices", session_id: str, *, summary_seq: int, first_prompt: Message | None
-) -> TurnInputs:
-    """Read both at once. `summary_seq`: where the messages begin that the model sees. `first_prompt`: of a new session,
-    which has no other message."""
-    project = services.tools.read_project()
-    if first_prompt is not None:
-        history = replace(NO_HISTORY, messages=(first_prompt,))
-    else:
-        history = await services.store.reads.history(session_id, after=max(summary_seq - 1, 0))
-    return TurnInputs(history=history, project=await project)
+async def read_inputs(services: "WorkspaceServices", session_id: str, *, summary_seq: int) -> TurnInputs:
+    """Read both, one after the other: most turns find both in memory. `summary_seq`: where the messages begin that the
+    model sees."""
+    history = await services.store.reads.history(session_id, after=max(summary_seq - 1, 0))
+    return TurnInputs(history=history, project=await services.tools.read_project())

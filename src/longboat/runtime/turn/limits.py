@@ -90,13 +90,15 @@ class TurnLimits:
         self._counter.add_step()
 
     @asynccontextmanager
-    async def answering(self) -> AsyncIterator[None]:
+    async def answering(self) -> AsyncIterator[float | None]:
         """While the model answers. One endless answer is one step, so its time is limited here: at the limit where the
-        turn would end, or at the higher one if somebody would be asked. Raises LimitReached there."""
-        asks = self._may_ask()
+        turn would end, or at the higher one if someone would be asked. Yields the time it has, in seconds. Raises
+        LimitReached after it."""
+        asks = await self._may_ask()
+        left_s = self._counter.answer_s(self._worked_s, asks=asks)
         try:
-            async with timeout(self._counter.answer_s(self._worked_s, asks=asks)) as deadline:
-                yield
+            async with timeout(left_s) as deadline:
+                yield left_s
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -116,15 +118,15 @@ class TurnLimits:
         if limit is None:
             return None
         told = self._counter.describe(limit, self._worked_s)
-        if not self._may_ask():
+        if not await self._may_ask():
             raise LimitReached(f"{told} ({self._setting(limit)} in longboat.json). Send a prompt to continue.")
         await self._flush()
         return await self._ask(self._question(f"The agent reached a limit: {told}. Continue?"))
 
-    def _may_ask(self) -> bool:
+    async def _may_ask(self) -> bool:
         if self._approved or self._is_sub_agent:  # a sub-agent's parent gets what it has, and decides
             return False
-        return self._record.options.wait_for_answers or self._services.host.can_answer()
+        return self._record.options.wait_for_answers or await self._services.host.can_answer()
 
     async def _heed_answer(self) -> None:
         """Check the last answer: the server may have been killed right after someone stopped the turn."""

@@ -16,7 +16,7 @@ from longboat.core.stream import encodable
 from longboat.errors import ModelError
 from longboat.tools.context import ToolError
 from longboat.wire.models import Message, Run, TextPart
-from longboat.wire.workshop import CommandArgument, CommandInfo
+from longboat.wire.workspace_state import CommandArgument, CommandInfo
 
 if TYPE_CHECKING:
     from longboat.runtime.workspace.tools import WorkspaceTools

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from longboat.core.stream import encodable, reshape
-from longboat.errors import StoreUnavailable
+from longboat.errors import OwnerLost, StoreUnavailable
 from longboat.runtime.clock import now
 from longboat.runtime.store_retry import retry_later
 from longboat.store.changes import put_message
@@ -248,7 +248,10 @@ class Outbox:
     def _sent(self, future: "asyncio.Future[None]") -> None:
         sent, self._in_flight = self._in_flight, []
         error = future.exception()
-        if isinstance(error, StoreUnavailable):
+        if isinstance(error, OwnerLost):
+            self._pending = sent + self._pending
+            self.hold()  # the turn is about to end; nobody who waits for this may believe that it is on disk
+        elif isinstance(error, StoreUnavailable):
             self._pending = sent + self._pending
             self._long, self._long_size = "", 0
             self._waiting_characters = _weight(self._pending)

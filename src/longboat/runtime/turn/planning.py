@@ -12,20 +12,29 @@ from longboat.core.history import calls_of
 from longboat.store.protocol import Store
 from longboat.store.records import RunRecord
 from longboat.wire.asks import CallAnswer, PermissionAnswer
-from longboat.wire.models import Message, ToolResultPart
+from longboat.wire.models import Message, ToolCallPart, ToolResultPart
 
 
 def approval_in(messages: Iterable[Message]) -> CallAnswer | None:
-    """The answer that approved a plan, once the call that proposed it has its result."""
+    """The answer that approved a plan, if it is the latest decision. It counts once the call that proposed the plan has
+    its result."""
     proposals: set[str] = set()
+    latest: CallAnswer | None = None
     for message in messages:
-        proposals |= {call.id for call in calls_of(message) if call.traits is not None and call.traits.proposes}
+        proposals |= {call.id for call in calls_of(message) if _proposes(call)}
         for part in message.parts:
-            if isinstance(part, ToolResultPart) and part.tool_call_id in proposals and not part.is_error:
-                for answer in part.answers if part.finished else ():
-                    if answer.answer is PermissionAnswer.ONCE:
-                        return answer
-    return None
+            if isinstance(part, ToolResultPart) and part.tool_call_id in proposals and part.finished and part.answers:
+                latest = None if part.is_error else part.answers[-1]
+    return latest if latest is not None and latest.answer is PermissionAnswer.ONCE else None
+
+
+def surplus_plans(calls: Iterable[ToolCallPart]) -> frozenset[str]:
+    """The calls of a step that propose another plan: people are asked about one at a time."""
+    return frozenset([call.id for call in calls if _proposes(call)][1:])
+
+
+def _proposes(call: ToolCallPart) -> bool:
+    return call.traits is not None and call.traits.proposes
 
 
 async def was_approved(store: Store, record: RunRecord) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from longboat.context.hooks import HookCall, HookEvent, Hooks, Verdict, ask
+from longboat.context.hooks import HookCall, HookEvent, HookResult, Hooks, ask
 from longboat.errors import ModelError
 from longboat.models.protocol import Model
 from longboat.runtime.turn.answer_schema import AnswerSchema
@@ -46,14 +46,16 @@ def _add_form(setup: TurnSetup, form: AnswerSchema | None) -> TurnSetup:
     return setup if form is None else replace(setup, system=setup.system + form.instruction, form=form)
 
 
-async def ask_hooks(services: "WorkspaceServices", hooks: Hooks, event: HookEvent, run: Run, **about: Any) -> Verdict:
+async def ask_hooks(
+    services: "WorkspaceServices", hooks: Hooks, event: HookEvent, run: Run, **about: Any
+) -> HookResult:
     """The result of the hooks. `about`: further fields of the call."""
     if not hooks.of(event):
-        return Verdict()
+        return HookResult()
     call = HookCall(
         event=event, session_id=run.session_id, run_id=run.run_id, directory=str(services.directory), **about
     )
-    return await ask(hooks, call, environ=services.tools.environ_of(run))
+    return await ask(hooks, call, environ=services.tools.environ_of(run), start=services.tools.start_hook)
 
 
 async def announce(
@@ -61,14 +63,14 @@ async def announce(
 ) -> tuple[str, ...]:
     """Tell the hooks that work on a prompt starts, and return the text they add for the model. They can deny the prompt
     that started the turn; to a later one they can only object. `problem` reports hooks that fail."""
-    verdict = await ask_hooks(services, hooks, HookEvent.PROMPT_SUBMITTED, run, prompt=prompt)
-    for each in verdict.problems:
+    result = await ask_hooks(services, hooks, HookEvent.PROMPT_SUBMITTED, run, prompt=prompt)
+    for each in result.problems:
         problem(each)
-    if verdict.decision != "deny":
-        return verdict.context
+    if result.decision != "deny":
+        return result.context
     if first:
-        raise ModelError(verdict.reason, title="A hook denied the prompt", code="prompt_denied")
-    return (f"A hook denied {prompt!r}: {verdict.reason}", *verdict.context)
+        raise ModelError(result.reason, title="A hook denied the prompt", code="prompt_denied")
+    return (f"A hook denied {prompt!r}: {result.reason}", *result.context)
 
 
 async def tell_finished(services: "WorkspaceServices", hooks: Hooks, run: Run) -> None:

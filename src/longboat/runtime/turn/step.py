@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from longboat.backoff import Backoff
 from longboat.config.settings import RetrySection
-from longboat.core.repetition import RepetitionGuard
+from longboat.core.repetition import CHECKED_LONG, RepetitionGuard
 from longboat.core.stream import Draft
 from longboat.errors import ModelError
 from longboat.models.protocol import (
@@ -25,6 +25,7 @@ from longboat.models.protocol import (
     ToolCallDelta,
     ToolCallStart,
 )
+from longboat.models.silence import silent_in_turn_error
 from longboat.runtime.turn.outbox import Outbox
 from longboat.runtime.turn.sent_requests import SentRequests
 from longboat.runtime.turn.traces import Traces
@@ -53,22 +54,25 @@ class Step:
         self._sent_requests = sent_requests
         self._traces = traces
         self._repetition = RepetitionGuard()
+        self._repetition_in_calls = RepetitionGuard(CHECKED_LONG)
 
-    async def take(self, request: ModelRequest, *, longest_wait_s: float | None = None) -> Finished:
+    async def take(
+        self, request: ModelRequest, *, gives_way: Callable[[ModelError], bool], silent_s: float | None
+    ) -> Finished:
         """The end of the answer; its text is in the draft. Raises ModelError once trying again is no use, or if the
-        provider asks for a longer wait than this."""
+        model should give way to another one. `silent_s`: how long it may be silent at first, if not as long as its
+        adapter allows."""
         failures = 0
         run_id = self._draft.message().run_id
         while True:
             try:
                 with self._traces.step(run_id, self._model, request) as report:
-                    finished = await self._try(request)
+                    finished = await self._try_in_time(request, silent_s)
                     report(finished, self._draft.message())
             except ModelError as error:
                 self._sent_requests.fail(error)
                 failures += 1
-                too_long = longest_wait_s is not None and (error.retry_after_s or 0) > longest_wait_s
-                if not error.retryable or too_long or self._backoff.gives_up(failures):
+                if not error.retryable or gives_way(error) or self._backoff.gives_up(failures):
                     raise
                 self._withdraw()
                 wait_s = self._wait_s(failures, error)
@@ -95,10 +99,23 @@ class Step:
             self._draft.withdraw()
             self._outbox.whole(self._draft.message())
 
-    async def _try(self, request: ModelRequest) -> Finished:
+    async def _try_in_time(self, request: ModelRequest, silent_s: float | None) -> Finished:
+        try:
+            async with asyncio.timeout(silent_s) as silence:
+                return await self._try(request, silence)
+        except TimeoutError:
+            if silent_s is None or not silence.expired():
+                raise
+            raise silent_in_turn_error(self._model.provider, silent_s) from None
+
+    async def _try(self, request: ModelRequest, silence: asyncio.Timeout) -> Finished:
+        """`silence` ends with the first sign of life."""
         self._repetition = RepetitionGuard()
+        self._repetition_in_calls = RepetitionGuard(CHECKED_LONG)
         async with self._model.stream(request) as events:
             async for event in events:
+                if silence.when() is not None and not isinstance(event, Sent):
+                    silence.reschedule(None)
                 if isinstance(event, Finished):
                     return event
                 self._hear(event, request)
@@ -123,6 +140,7 @@ class Step:
                 traits = next((tool.traits for tool in request.tools if tool.name == event.name), None)
                 self._outbox.whole(self._draft.start_call(event.index, event.call_id, event.name, traits))
             case ToolCallDelta() if event.text:
+                self._repetition_in_calls.hear(event.text)
                 self._say(None, self._draft.add_input(event.index, event.text))
             case Sent():
                 self._sent_requests.begin(event, self._model, summary=not request.may_call)

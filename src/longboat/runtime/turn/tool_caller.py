@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from longboat.context.hooks import HookEvent, Verdict
+from longboat.context.hooks import HookEvent, HookResult
 from longboat.core.stream import encodable
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.turn.setup import TurnSetup, ask_hooks
@@ -38,6 +38,10 @@ class ToolCaller:
     problem: Callable[[str], None]
     """Reports hooks that fail."""
     told: set[Path] = field(default_factory=set)
+    surplus_plans: frozenset[str] = frozenset()
+    """Calls that propose a plan beside another one of the same step."""
+    last_at_limit: str = ""
+    """The last call of an answer that ended at the output limit, if it did: it may be cut off."""
 
     async def call(self, part: ToolCallPart, news: News) -> ToolResultPart:
         try:
@@ -68,7 +72,9 @@ class ToolCaller:
 
     async def _call(self, part: ToolCallPart, news: News) -> ToolResult:
         tool = self._find(part.name)
-        arguments = adapt_arguments(_arguments(part), tool.spec.schema)
+        if part.id in self.surplus_plans:
+            raise ToolError("Propose one plan at a time: people were asked about the other one of this step.")
+        arguments = adapt_arguments(self._arguments(part), tool.spec.schema)
         before = await self._ask_hooks(HookEvent.BEFORE_TOOL, part, arguments)
         if before.decision == "deny":
             raise ToolError(f"Denied by a hook: {before.reason}")
@@ -96,6 +102,15 @@ class ToolCaller:
         more = (*context.instructions, *before.context, *objection, *after.context)
         return replace(result, content="\n\n".join((result.content, *more)))
 
+    def _arguments(self, part: ToolCallPart) -> dict[str, Any]:
+        at_limit = part.id == self.last_at_limit
+        try:
+            return msgspec.json.decode(part.input if part.input or at_limit else "{}", type=dict[str, Any])
+        except (msgspec.MsgspecError, RecursionError) as error:
+            if at_limit or "truncated" in str(error):
+                raise ToolError(f"The input of {part.name} was cut off. {TOO_LONG}") from None
+            raise ToolError(f"The input of {part.name} is not a JSON object: {error}.") from None
+
     def _find(self, name: str) -> Tool:
         tool = self.setup.tools.get(name)
         if tool is None:
@@ -104,7 +119,9 @@ class ToolCaller:
             raise ToolError(f"There is no tool {name!r}{until}. Available tools: {known}.")
         return tool
 
-    async def _ask_hooks(self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any) -> Verdict:
+    async def _ask_hooks(
+        self, event: HookEvent, part: ToolCallPart, arguments: dict[str, Any], **more: Any
+    ) -> HookResult:
         asking = ask_hooks(
             self.services,
             self.setup.hooks,
@@ -115,20 +132,11 @@ class ToolCaller:
             input=arguments,
             **more,
         )
-        verdict = await asking
-        for problem in verdict.problems:
+        result = await asking
+        for problem in result.problems:
             self.problem(problem)
-        return verdict
+        return result
 
 
 def _failed(why: str) -> ToolResult:
     return ToolResult(content=why, is_error=True)
-
-
-def _arguments(part: ToolCallPart) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(part.input or "{}", type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        if "truncated" in str(error):
-            raise ToolError(f"The input of {part.name} was cut off. {TOO_LONG}") from None
-        raise ToolError(f"The input of {part.name} is not a JSON object: {error}.") from None

@@ -17,6 +17,7 @@ from longboat.runtime.clock import now, seconds_between
 from longboat.runtime.protocols import TurnOwner, WorkspaceServices
 from longboat.runtime.turn.limits import TurnLimits
 from longboat.runtime.turn.outbox import Outbox
+from longboat.runtime.turn.planning import surplus_plans
 from longboat.runtime.turn.setup import TurnSetup
 from longboat.runtime.turn.tool_caller import ToolCaller
 from longboat.store.records import RunRecord
@@ -53,13 +54,22 @@ class ToolCalls:
         self.told: set[Path] = set()
         """Instructions of files below the workspace that the model has read in this turn."""
 
-    async def make(self, calls: Sequence[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool) -> Message:
+    async def make(
+        self, calls: Sequence[ToolCallPart], message: Message, setup: TurnSetup, *, new: bool, at_limit: bool = False
+    ) -> Message:
         """The message of the results, finished. `calls`: all of the step. `new`: nobody has seen the message yet; else
-        a restart came in between, and the calls that have a result in it are not made again."""
+        a restart came in between, and the calls that have a result in it are not made again. `at_limit`: the model hit
+        its output limit."""
         self._order = [call.id for call in calls]
         made = self._current = StepResults(message, self._outbox, new=new)
         caller = ToolCaller(
-            services=self._services, record=self._record, setup=setup, told=self.told, problem=self._problem
+            services=self._services,
+            record=self._record,
+            setup=setup,
+            told=self.told,
+            surplus_plans=surplus_plans(calls),
+            last_at_limit=calls[-1].id if at_limit and calls else "",
+            problem=self._problem,
         )
         for together in group_calls(calls):  # all of them: a restart makes no other groups
             group = [call for call in together if call.id not in made.done]

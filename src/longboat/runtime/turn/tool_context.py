@@ -40,11 +40,15 @@ from longboat.wire.events import Change
 from longboat.wire.ids import new_id
 from longboat.wire.requests import Approve
 from longboat.wire.tools import Effect
-from longboat.wire.workshop import TodoItem, Todos
+from longboat.wire.workspace_state import TodoItem, Todos
 
 GO_AHEAD = "Go ahead"
 NOT_YET = "Not yet"
 NO_WAY_AROUND = "Do not look for a way around it: continue without it, or say that you cannot."
+
+NEEDS_A_PERSON = (
+    "Until the plan is approved, a person must approve each call of an MCP server, and no one is here. Plan without it."
+)
 
 
 def _with_guarded_names(need: Need, workspace: Path) -> Need:
@@ -97,7 +101,6 @@ class CallContext:
         self._told = told
         self._by_hook = approved
         self._planning = planning
-        self._approved = approved or record.approve is Approve.ALL
         self._judged: Rules | None = None
         self._news = news
         self.output = news.show
@@ -114,7 +117,7 @@ class CallContext:
 
     async def permit(self, need: Need) -> Allow:
         """Deny rules, allow rules, session grants; then ask, unless this run was approved beforehand (A2)."""
-        run, resolved = self._record.run, need.paths
+        resolved = need.paths
         # The tool that runs a command looks up its paths, before and after it is permitted.
         is_command = self._services.tools.traits_of(need.tool).effect is Effect.RUNS
         await asyncio.to_thread(self._check_private, need, is_command=is_command)
@@ -128,33 +131,12 @@ class CallContext:
                 return Allow() if self._by_hook else verdict
             case Deny():
                 raise ToolError(f"A rule denies this ({verdict.rule}). {NO_WAY_AROUND}")
-        if self._approved:
+        approved = await self._is_approved(need)
+        if approved:
             self._check_denials(need, rules)
-        if self._approved or self._is_readable(need):
+        if approved or self._is_readable(need):
             return Allow()
-        offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
-        parts, more_parts = parts_of(need, rules=rules, grants=grants, directory=str(self.directory))
-        ask = Permission(
-            id=new_id(),
-            session_id=run.session_id,
-            run_id=run.run_id,
-            tool_call_id=self._call_id,
-            tool=need.tool,
-            action=need.action,
-            argument=need.argument,
-            title=need.title or f"{need.tool} {need.argument}",
-            detail=need.detail,
-            why=verdict.why,
-            grant=offer.narrow,
-            wide=offer.wide,
-            parts=parts,
-            more_parts=more_parts,
-            danger=danger(need, rules=rules, directory=str(self.directory)),
-            rules_file=self._services.rules_file if offer.narrow or offer.wide else "",
-            asked_at=now(),
-            parent_run_id=run.parent_run_id,
-            parent_session_id=run.parent_session_id,
-        )
+        ask = self._ask_for(need, verdict.why, rules, grants)
         self._news.ask(ask.asked_at)
         answered = await self._services.asks.permission(ask)
         await self._heed(answered)
@@ -165,6 +147,45 @@ class CallContext:
         if not is_command and await asyncio.to_thread(_lead_elsewhere, resolved):
             raise ToolError(f"The path of this {need.tool} was replaced while it waited for approval. Call it again.")
         return Allow()
+
+    def _ask_for(self, need: Need, why: str, rules: Rules, grants: tuple[Rule, ...]) -> Permission:
+        """What people are asked: the need, why it needs approval, and the rules that an answer would add."""
+        run = self._record.run
+        offer = grant_for(need, rules=rules, grants=grants, directory=str(self.directory))
+        parts, more_parts = parts_of(need, rules=rules, grants=grants, directory=str(self.directory))
+        return Permission(
+            id=new_id(),
+            session_id=run.session_id,
+            run_id=run.run_id,
+            tool_call_id=self._call_id,
+            tool=need.tool,
+            action=need.action,
+            argument=need.argument,
+            title=need.title or f"{need.tool} {need.argument}",
+            detail=need.detail,
+            why=why,
+            grant=offer.narrow,
+            wide=offer.wide,
+            parts=parts,
+            more_parts=more_parts,
+            danger=danger(need, rules=rules, directory=str(self.directory)),
+            rules_file=self._services.rules_file if offer.narrow or offer.wide else "",
+            asked_at=now(),
+            parent_run_id=run.parent_run_id,
+            parent_session_id=run.parent_session_id,
+        )
+
+    async def _is_approved(self, need: Need) -> bool:
+        """Whether the call was approved beforehand, by a hook or with the whole run. While the turn plans, the latter
+        does not include calls that change nothing by the word of a foreign program."""
+        if self._by_hook or self._record.approve is not Approve.ALL:
+            return self._by_hook
+        if not (self._planning and need.foreign):
+            return True
+        is_asked = self._call_id in self._services.asks.calls(self._record.run.run_id)  # before a restart
+        if not is_asked and not self._record.options.wait_for_answers and not await self._services.host.can_answer():
+            raise ToolError(NEEDS_A_PERSON)
+        return False
 
     def _check_private(self, need: Need, *, is_command: bool) -> None:
         """Refuse the server's own files under any name, whatever rules and people allow."""
@@ -248,6 +269,9 @@ class CallContext:
     async def expect_change(self, path: Path, before: bytes | None, after: bytes | None) -> str:
         return await self._services.files.expect_change(self._record, path, before, after)
 
+    def may_change(self) -> bool:
+        return self._services.tools.may_change()
+
     async def forget_change(self, key: str) -> None:
         await self._services.files.forget_change(key)
 
@@ -281,7 +305,7 @@ class CallContext:
     ) -> Question | None:
         run = self._record.run
         is_asked = self._services.asks.question_of(run.run_id, self._call_id) is not None
-        if not is_asked and not self._record.options.wait_for_answers and not self._services.host.can_answer():
+        if not is_asked and not self._record.options.wait_for_answers and not await self._services.host.can_answer():
             return None
         question = Question(
             id=new_id(),

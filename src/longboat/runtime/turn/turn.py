@@ -64,14 +64,10 @@ FULL = "The context window is nearly full. Summarizing, then continuing."
 
 
 class Turn:
-    def __init__(
-        self, services: WorkspaceServices, owner: TurnOwner, record: RunRecord, *, first_prompt: Message | None = None
-    ) -> None:
-        """`first_prompt`: the message of the prompt, if the session is new and has no other."""
+    def __init__(self, services: WorkspaceServices, owner: TurnOwner, record: RunRecord) -> None:
         self._services = services
         self._owner = owner
         self._record = record
-        self._first_prompt = first_prompt
         self._session_id = record.run.session_id
         self._outbox = Outbox(services.store, services.id, self._session_id, parent=owner.session.parent_id)
         self._notices = Notices(record.run, self._outbox, owner.next_message_seq)
@@ -122,12 +118,12 @@ class Turn:
         if first or why is Stop.CANCEL:
             self._stop = why
         if first:
-            self._insist()
+            self._cancel_again()
 
-    def _insist(self) -> None:
+    def _cancel_again(self) -> None:
         if self._task is not None and not self._task.done():
             self._task.cancel()
-            asyncio.get_running_loop().call_later(STUBBORN_S, self._insist)
+            asyncio.get_running_loop().call_later(STUBBORN_S, self._cancel_again)
 
     def fold(self, message: Message) -> None:
         self._history.append(message)
@@ -185,6 +181,7 @@ class Turn:
     # The task
 
     async def _steps(self) -> StopReason:
+        await asyncio.sleep(0)  # who waits for the decision hears of it first: a client gets its 202
         if self._record.options.shell is not None:
             return await self._run_shell(self._record.options.shell)
         lineup = await self._services.lineup(self._record.model, "large")
@@ -216,9 +213,10 @@ class Turn:
             except ModelError as error:
                 await self._fail_over(error)
                 continue
-            if reason is not None and not self._ask_to_speak(reason) and not await self._send_back():
+            if calls:
+                await self._run_tools(calls, at_limit=reason is StopReason.MAX_TOKENS)
+            elif reason is not None and not self._ask_to_speak(reason) and not await self._send_back():
                 return reason
-            await self._run_tools(calls)
 
     @property
     def _model(self) -> Model:
@@ -250,12 +248,7 @@ class Turn:
     async def _read_inputs(self) -> TurnInputs:
         """Read the transcript so far and the project's files. The transcript of a resumed run includes its own part,
         which it closes like the rest (T3)."""
-        inputs = await read_inputs(
-            self._services,
-            self._session_id,
-            summary_seq=self._owner.summary_seq,
-            first_prompt=self._first_prompt,
-        )
+        inputs = await read_inputs(self._services, self._session_id, summary_seq=self._owner.summary_seq)
         self._history = [*inputs.history.messages]
         self._own = [message for message in self._history if self._is_own(message)]
         return inputs
@@ -368,8 +361,8 @@ class Turn:
         self._setup = replace(self._setup, system=f"{self._setup.system}\n\n{text}")
 
     async def _step(self, model: Model) -> tuple[StopReason | None, list[ToolCallPart]]:
-        """Get one answer from the model. Returns why the turn ends with it, or the calls with which it continues.
-        Neither if the window overflowed: the session was then summarized, and the step must be built again."""
+        """Get one answer from the model. Returns why it ended, and the calls with which the turn continues. Neither if
+        the window overflowed: the session was then summarized, and the step must be built again."""
         try:
             finished = await self._ask(model, for_model(self._history, self._owner.summary_seq))
         except ModelError as error:
@@ -391,7 +384,7 @@ class Turn:
         usage = plausible(finished.usage)
         used = usage.input_tokens + usage.output_tokens
         self._counted = (used, len(self._history)) if used else (0, 0)
-        return (None, calls) if calls else (finished.reason, [])
+        return finished.reason, calls
 
     async def _ask(self, model: Model, messages: tuple[Message, ...]) -> Finished:
         """Stream an answer into a new draft."""
@@ -422,18 +415,19 @@ class Turn:
             sent_requests=self._sent_requests,
             traces=self._services.traces,
         )
-        async with self._limits.answering():
-            finished = await step.take(request, longest_wait_s=self._models.longest_wait_s)
+        async with self._limits.answering() as left_s:
+            silent_s = left_s / 2 if left_s is not None and self._models.has_others else None
+            finished = await step.take(request, gives_way=self._models.gives_way, silent_s=silent_s)
         self._models.answered()
         used = plausible(finished.usage)
         context = used.output_tokens + (0 if self._summarizing else used.input_tokens)
         self._owner.add_usage(self.run_id, f"{model.provider}/{model.name}", used, context=context)
         return finished
 
-    async def _run_tools(self, calls: list[ToolCallPart]) -> None:
-        if calls:
-            self._take(await self._tool_calls.make(calls, self._notices.blank(Role.TOOL), self._setup, new=True))
-            await self._heed_approval()
+    async def _run_tools(self, calls: list[ToolCallPart], *, at_limit: bool = False) -> None:
+        blank = self._notices.blank(Role.TOOL)
+        self._take(await self._tool_calls.make(calls, blank, self._setup, new=True, at_limit=at_limit))
+        await self._heed_approval()
 
     async def _resume_calls(self) -> None:
         """After a restart, repeat calls that waited for an answer: they have done nothing yet (A2)."""

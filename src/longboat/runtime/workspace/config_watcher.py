@@ -5,7 +5,7 @@ configuration says.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from longboat.config.load import FILE_NAME
 from longboat.errors import LongboatError
 from longboat.runtime.workspace.models import ModelPool
 from longboat.tasks import Tasks
-from longboat.wire.workshop import ConfigChanged
+from longboat.wire.workspace_state import ConfigChanged
 
 LOOK_S = 2.0
 """Four calls of `stat` each time."""
@@ -33,6 +33,7 @@ class ConfigWatcher:
         self._looking: asyncio.Task[None] | None = None
         self._untold = False
         self._telling: asyncio.Task[None] | None = None
+        self._note_change: Callable[[], Awaitable[None]] | None = None
         models.listen(directory, self._changed)
 
     @contextmanager
@@ -48,6 +49,10 @@ class ConfigWatcher:
             if not self._attending:
                 self._looking.cancel()
                 self._looking = None
+
+    def when_changed(self, note: Callable[[], Awaitable[None]]) -> None:
+        """Await this after every change, before clients hear of it."""
+        self._note_change = note
 
     def close(self) -> None:
         self._models.listen(self._directory, None)
@@ -67,6 +72,8 @@ class ConfigWatcher:
         """One after the other, so that the newest is announced last."""
         while self._untold:
             self._untold = False
+            if self._note_change is not None:
+                await self._note_change()
             self._tell(await self._news())
 
     async def _news(self) -> ConfigChanged:

@@ -18,7 +18,7 @@ from longboat.tools.protocol import Tool
 from longboat.tools.registry import build_tools
 from longboat.tools.sandbox.sandbox import SandboxPolicy
 from longboat.tools.services import ToolServices
-from longboat.wire.workshop import LspEvent, McpEvent
+from longboat.wire.workspace_state import LspEvent, McpEvent
 
 if TYPE_CHECKING:
     from longboat.tools.lsp.client.slot import ServerStatus
@@ -55,6 +55,7 @@ class ConfiguredTools:
             directory=setup.directory,
             environ=setup.environ,
             child_environ=setup.child_environ,
+            programs=setup.jobs.programs,
             logins=setup.logins,
             on_change=lambda state: setup.tell(mcp_event(state)),
         )
@@ -62,6 +63,7 @@ class ConfiguredTools:
             setup.directory,
             config.lsp,
             environ=setup.child_environ,
+            programs=setup.jobs.programs,
             on_change=lambda status: setup.tell(lsp_event(status)),
         )
         services = ToolServices(

@@ -8,11 +8,12 @@ Must not know what the events mean.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from weakref import WeakValueDictionary
 
-from longboat.errors import StoreDamaged
+from longboat.errors import StoreDamaged, StoreUnavailable
 from longboat.store.protocol import Published, Store
 from longboat.wire.events import encode_unlogged
 from longboat.wire.ids import Cursor
@@ -64,12 +65,28 @@ class Hub:
         self._heartbeat_s = heartbeat_s
         self._closed = False
         self._loop = asyncio.get_running_loop()
+        self._listens = False
         self._timer = self._loop.call_later(heartbeat_s, self._beat)
-        store.listen(workspace_id, self.publish)
 
     async def open(self) -> None:
+        """Find the end of the log. Everything that this server commits from now on is published."""
+        self._listens = True
+        self._store.listen(self._workspace_id, self.publish)
+        await self.look()
+
+    async def look(self) -> None:
         """Read the number of the newest event; what was published meanwhile is newer."""
-        self._head = max(self._head, await self._store.reads.newest_event(self._workspace_id))
+        newest = await self._store.reads.newest_event(self._workspace_id)
+        if newest > self._head:
+            self._head = newest
+            self._wake(Wake.NEWS)
+
+    async def follow(self, every_s: float) -> None:
+        """Look again and again, for a log that another server writes."""
+        while True:
+            await asyncio.sleep(every_s)
+            with suppress(StoreUnavailable):
+                await self.look()
 
     def publish(self, entries: Sequence[Published]) -> None:
         """Add committed entries to the ring and wake the waiting readers."""
@@ -86,7 +103,8 @@ class Hub:
         """End every stream after what has been published so far."""
         self._closed = True
         self._timer.cancel()
-        self._store.listen(self._workspace_id, None)
+        if self._listens:
+            self._store.listen(self._workspace_id, None)
         self._wake(Wake.CLOSED)
 
     async def stream(self, after: str | None, session_id: str | None) -> AsyncGenerator[bytes, None]:

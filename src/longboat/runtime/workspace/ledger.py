@@ -8,12 +8,12 @@ from longboat.core.request_body import parts_of, without_attachments
 from longboat.errors import BadInput, RequestNotFound, RunNotFound
 from longboat.store.protocol import Store
 from longboat.store.records import RequestRecord, RunRecord, UnfinishedRuns
-from longboat.wire.figures import SessionTimeline, SessionUsage
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.model_requests import SentRequest, SentRequestBody, SentRequests
 from longboat.wire.models import MessagePage, RunPage, RunState, SessionPage
 from longboat.wire.plain import fold_case
-from longboat.wire.workshop import Todos
+from longboat.wire.statistics import SessionTimeline, SessionUsage
+from longboat.wire.workspace_state import Todos
 
 
 class Ledger:
@@ -44,11 +44,17 @@ class Ledger:
         )
         return SessionPage(items=tuple(items), next=_next(following))
 
-    async def messages(self, session_id: str, *, limit: int, after: str | None) -> MessagePage:
+    async def messages(
+        self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
+    ) -> MessagePage:
+        if before is not None and after is not None:
+            raise BadInput("Pass either after or before, not both.", code="bad_page")
+        if before is not None:
+            return await self._messages_before(session_id, limit=limit, before=before)
         items = await self._reads.messages(session_id, after=page_start(after) or 0, limit=limit)
         return MessagePage(items=tuple(items), next=str(items[-1].seq) if len(items) == limit else None)
 
-    async def messages_before(self, session_id: str, *, limit: int, before: str) -> MessagePage:
+    async def _messages_before(self, session_id: str, *, limit: int, before: str) -> MessagePage:
         """The end of the transcript, or what comes before a page of it; oldest first all the same."""
         found = await self._reads.messages_before(session_id, before=page_start(before or None), limit=limit + 1)
         items = found[-limit:]  # one more was read to know whether there is one

@@ -3,6 +3,6 @@
 from pathlib import Path
 
 
-def scratches(data_dir: Path) -> Path:
+def output_directory(data_dir: Path) -> Path:
     """Where each workspace has a directory of its own for what its commands print."""
     return data_dir / "scratch"

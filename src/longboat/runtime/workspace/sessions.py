@@ -7,9 +7,11 @@ import asyncio
 
 import msgspec
 
+from longboat.core.state import SessionState
 from longboat.errors import SessionNotFound
 from longboat.runtime.protocols import WorkspaceServices
 from longboat.runtime.session.actor import SessionActor
+from longboat.runtime.session.command_loop import UnsavedCancel
 from longboat.store.records import SessionRecord
 from longboat.wire.models import Run, Session
 
@@ -43,6 +45,12 @@ class Sessions:
         return sum(actor.state.busy for actor in self._actors.values())
 
     @property
+    def unsaved_cancels(self) -> dict[str, tuple[UnsavedCancel, ...]]:
+        """By session: cancels that the store could not take."""
+        found = {session_id: actor.unsaved_cancels for session_id, actor in self._actors.items()}
+        return {session_id: cancels for session_id, cancels in found.items() if cancels}
+
+    @property
     def leaving(self) -> bool:
         return self._leaving
 
@@ -51,7 +59,7 @@ class Sessions:
         if actor is not None:
             return actor
         if (new := self._new.pop(session_id, None)) is not None:
-            return self._add(SessionRecord(session=new, last_message=0, summary_seq=0, is_new=True))
+            return self._add(SessionRecord(session=new, last_message=0, summary_seq=0))
         deletions = self._deletions
         services = self._services
         found = await services.store.reads.session(services.id, session_id)
@@ -89,7 +97,7 @@ class Sessions:
     async def wind_down(self) -> None:
         """After `refuse`: wait until no turn runs and all cancels are done."""
         for actor in list(self._actors.values()):
-            await actor.live.wait_until(lambda state: state.leaving and not state.busy and not state.covered)
+            await actor.live.wait_until(_is_quiet)
 
     def interrupt(self) -> None:
         for actor in self._actors.values():
@@ -139,3 +147,8 @@ class RunWaiters:
             waiting.remove(future)
             if not waiting:
                 del self._waiting[run_id]
+
+
+def _is_quiet(state: SessionState) -> bool:
+    """An active run that waits for its directory has no turn (L16)."""
+    return state.leaving and (not state.busy or state.held) and not state.covered

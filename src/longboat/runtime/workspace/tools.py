@@ -4,9 +4,10 @@ Owns the jobs, the project's context files and the configured tools. Must not kn
 """
 
 import asyncio
+import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from longboat.config.demands import HARMLESS
 from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.load import user_config_file
-from longboat.config.references import names_in
+from longboat.config.references import SHELL_TEXTS, names_in
 from longboat.config.settings import Config
 from longboat.context.git_head import read_head
 from longboat.context.hooks import Hooks, read_hooks
 from longboat.context.instructions import for_small_window
 from longboat.context.library import Agent, Command, Context, Library, Skill
+from longboat.context.process import NotConfirmed, Process
 from longboat.context.prompt import build_prompt, build_short_prompt, build_small_prompt, instruction_block
 from longboat.context.stamps import Kept
 from longboat.core.prompts import NO_TOOLS, PLAN_AS_ANSWER, PLAN_FIRST, PLAN_WITH_TOOL
@@ -47,7 +50,7 @@ from longboat.tools.protocol import Tool
 from longboat.tools.registry import built_in_traits
 from longboat.tools.sandbox.sandbox import SandboxMode, SandboxPolicy
 from longboat.wire import models as wire
-from longboat.wire import workshop
+from longboat.wire import workspace_state
 from longboat.wire.discovery import runtime_dir
 from longboat.wire.tools import UNKNOWN, SubAgents, ToolTraits
 
@@ -77,6 +80,14 @@ class _SetupBasis:
     can_call: bool
     child: bool
     plan: bool
+
+
+logger = logging.getLogger(__name__)
+
+LEAVE_S = 0.7
+"""How long MCP and language servers have to leave in order."""
+END_S = 1.5
+"""How long everything that runs has to end: with the rest, within what B5 allows."""
 
 
 class WorkspaceTools:
@@ -109,6 +120,8 @@ class WorkspaceTools:
         self._secrets_of: Config | None = None
         """The configuration that they were taken from last."""
         self._configured: tuple[bytes, ConfiguredTools] | None = None
+        self._have_servers: Kept[bool] | None = None
+        """Whether the language servers of the configured tools know some of the files."""
         self._newest_setup: tuple[_SetupBasis, TurnSetup] | None = None
         """The setup of the newest turn and what it was made of. Most turns are set up alike."""
         self._opening = asyncio.Lock()
@@ -116,6 +129,7 @@ class WorkspaceTools:
         self.environments = ClientEnvironments()
         self.jobs: Jobs | None = None
         self._allowed: tuple[float, float] | None = None
+        self._closed = False
         """For how long commands may run, and since when."""
 
     @property
@@ -136,16 +150,24 @@ class WorkspaceTools:
         own = name.startswith(("LONGBOAT_", "BASH_FUNC_")) or name in _SHELL_STARTUP or name in _OURS
         return own or name in self._secrets
 
-    def read_project(self) -> "asyncio.Future[ProjectFiles]":
+    async def read_project(self) -> ProjectFiles:
         """Read what a turn takes from the project's files, as they are now. Turns that start together share it."""
-        return self._project.get()
+        return self._unchanged_project() or await self._project.get()
+
+    def _unchanged_project(self) -> ProjectFiles | None:
+        """What was read before, if a look at a few files shows that none has changed, as before most turns. Looks right
+        here, as `config` does: another thread would take ten times as long to begin."""
+        have_servers = self._have_servers.peek() if self._have_servers is not None else None
+        if have_servers is None or (head := self._head.peek()) is None or (context := self._library.peek()) is None:
+            return None
+        return ProjectFiles(context=context[0], head=head[0], have_servers=have_servers[0])
 
     def _read_project(self) -> ProjectFiles:
-        configured = self._configured
+        have_servers = self._have_servers
         return ProjectFiles(
             context=self._library.load(),
             head=self._head.get(),
-            have_servers=configured[1].lsp.find_files() if configured is not None else None,
+            have_servers=have_servers.get() if have_servers is not None else None,
         )
 
     async def turn_setup(
@@ -235,18 +257,20 @@ class WorkspaceTools:
         """As the newest turn read it."""
         return self._context
 
-    async def list_skills(self) -> workshop.SkillPage:
+    async def list_skills(self) -> workspace_state.SkillPage:
         """What the files of the project and of the user offer, as they are now, and the prompts of the MCP servers
         that are connected. A command in a file hides a prompt of the same name."""
         context = await asyncio.to_thread(self._library.load)
         prompts = self._configured[1].mcp.prompts() if self._configured is not None else []
         known = {each.name for each in context.commands}
         called = [info for info in map(command_info, prompts) if info.name not in known]
-        return workshop.SkillPage(
+        return workspace_state.SkillPage(
             items=tuple(_info(skill) for skill in context.skills),
             commands=(
                 *(
-                    workshop.CommandInfo(name=each.name, description=each.description, argument_hint=each.argument_hint)
+                    workspace_state.CommandInfo(
+                        name=each.name, description=each.description, argument_hint=each.argument_hint
+                    )
                     for each in context.commands
                 ),
                 *called,
@@ -281,7 +305,7 @@ class WorkspaceTools:
         if self._configured is not None:
             self._configured[1].lsp.warm(path)
 
-    async def mcp_shown(self) -> tuple[workshop.McpEvent, ...]:
+    async def mcp_shown(self) -> tuple[workspace_state.McpEvent, ...]:
         configured = await self._configured_tools(self._config())
         return tuple(mcp_event(state) for state in configured.mcp.states())
 
@@ -294,7 +318,7 @@ class WorkspaceTools:
             return None
         return await fetch_prompt((await self._configured_tools(config)).mcp, call)
 
-    async def mcp_login(self, server: str, redirect_url: str | None) -> workshop.McpEvent:
+    async def mcp_login(self, server: str, redirect_url: str | None) -> workspace_state.McpEvent:
         """Start a login to an MCP server, or complete it with the address where its page ended."""
         mcp = (await self._configured_tools(self._config())).mcp
         state = mcp.begin_login(server) if redirect_url is None else mcp.end_login(server, redirect_url)
@@ -305,22 +329,47 @@ class WorkspaceTools:
         if self._configured is not None:
             await self._configured[1].mcp.wait_logged_in(server)
 
-    async def lsp_shown(self) -> tuple[workshop.LspEvent, ...]:
+    async def lsp_shown(self) -> tuple[workspace_state.LspEvent, ...]:
         configured = await self._configured_tools(self._config())
         return tuple(lsp_event(status) for status in configured.lsp.statuses)
 
     def allow_for(self, seconds: float, *, since: float | None = None) -> None:
-        """End all commands when this time is over, unless it is called again: see `Jobs.allow_for`. Also those of jobs
-        that are opened later. Language servers, MCP servers and hooks have no guard, and so no deadline."""
+        """End all commands, hooks, MCP servers and language servers when this time is over, unless it is called again:
+        see `Jobs.allow_for`. Also those that are started later."""
         self._allowed = seconds, clock() if since is None else since
         if self.jobs is not None:
             self.jobs.allow_for(seconds, since=self._allowed[1])
 
+    def may_change(self) -> bool:
+        """Whether this server may still change files here. Later, another one may be the owner (G3)."""
+        return not self._closed and (self._allowed is None or clock() < sum(self._allowed))
+
+    async def start_hook(
+        self, argv: Sequence[str], *, directory: Path, environ: Mapping[str, str], streams: tuple[int, int, int]
+    ) -> Process:
+        """Start a hook below a guard."""
+        from longboat.tools.process.supervisor_client import CannotGuard, DeadlinePassed
+
+        async with self._opening:
+            programs = (await self._swept_jobs()).programs
+        try:
+            return await programs.start(argv, directory=directory, environ=environ, streams=streams)
+        except (CannotGuard, DeadlinePassed):
+            raise NotConfirmed from None
+
     async def aclose(self) -> None:
-        if self._configured is not None:
-            await self._configured[1].aclose()
-        if self.jobs is not None:
-            await self.jobs.aclose()
+        """MCP and language servers have a moment to leave in order. Then all that runs is ended, whatever they do."""
+        self._closed = True
+        try:
+            if self._configured is not None:
+                async with asyncio.timeout(LEAVE_S):
+                    await self._configured[1].aclose()
+        except TimeoutError:
+            logger.warning("some servers of %s did not leave in time", self._directory)
+        finally:
+            if self.jobs is not None:
+                async with asyncio.timeout(END_S):
+                    await self.jobs.aclose()
         await self._retired.aclose()
 
     async def _small_setup(
@@ -356,18 +405,20 @@ class WorkspaceTools:
 
     async def _configured_tools(self, config: Config) -> ConfiguredTools:
         async with self._opening:
-            if self.jobs is None:
-                await self._open_jobs().sweep()
+            jobs = await self._swept_jobs(prepare=bool(config.hooks or config.mcp))
             key = ConfiguredTools.key(config)
             if self._configured is None or self._configured[0] != key:
-                new = await asyncio.to_thread(ConfiguredTools, config, self._shop(self._open_jobs()))
+                new = await asyncio.to_thread(ConfiguredTools, config, self._shop(jobs))
                 if self._configured is not None:
                     # A running call loses its server, because the configuration no longer wants it.
                     self._retired.spawn(self._configured[1].aclose(), name="retire configured")
                 self._configured = (key, new)
+                self._have_servers = Kept(lambda stamps: new.lsp.find_files(stamps.look_at))
             return self._configured[1]
 
-    def _open_jobs(self) -> "Jobs":
+    async def _swept_jobs(self, *, prepare: bool = False) -> "Jobs":
+        """The jobs, and with them the guards, once nothing is left of an earlier server's. One caller at a time.
+        `prepare`: guards will be needed, whatever the turn does."""
         from longboat.tools.process.jobs import Jobs
 
         if self.jobs is None:
@@ -379,20 +430,23 @@ class WorkspaceTools:
             if self._allowed is not None:
                 seconds, since = self._allowed
                 mine.allow_for(seconds, since=since)
+            await mine.sweep()
+            if prepare:
+                mine.programs.prepare()
         return self.jobs
 
-    def jobs_shown(self) -> tuple[workshop.Job, ...]:
+    def jobs_shown(self) -> tuple[workspace_state.Job, ...]:
         return tuple(_job_info(job) for job in self.jobs.list()) if self.jobs is not None else ()
 
-    async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> workshop.JobOutput:
+    async def read_job(self, job_id: str, after: int | None, *, wait_s: float) -> workspace_state.JobOutput:
         """Return a job and its output after a position, or its newest output."""
         job = self._job(job_id)
         if after is not None:
             await job.wait_news(after, wait_s)
         start, text = job.buffer.piece(after)
-        return workshop.JobOutput(job=_job_info(job), text=text, start=start, next=start + len(text))
+        return workspace_state.JobOutput(job=_job_info(job), text=text, start=start, next=start + len(text))
 
-    async def kill_job(self, job_id: str, by: str | None) -> workshop.Job:
+    async def kill_job(self, job_id: str, by: str | None) -> workspace_state.Job:
         job = self._job(job_id)
         if self.jobs is not None:
             await self.jobs.kill(job, by=by)
@@ -429,15 +483,15 @@ class WorkspaceTools:
         )
 
 
-def _info(item: Skill | Agent) -> workshop.SkillInfo:
-    return workshop.SkillInfo(name=item.name, description=item.description, path=str(item.path))
+def _info(item: Skill | Agent) -> workspace_state.SkillInfo:
+    return workspace_state.SkillInfo(name=item.name, description=item.description, path=str(item.path))
 
 
-def _job_info(job: "Job") -> workshop.Job:
-    return workshop.Job(
+def _job_info(job: "Job") -> workspace_state.Job:
+    return workspace_state.Job(
         id=job.job_id,
         command=job.command,
-        state=workshop.JobState(job.state.value),
+        state=workspace_state.JobState(job.state.value),
         exit_code=job.exit_code,
         seconds=job.seconds,
         killed_by=job.killed_by,
@@ -455,9 +509,11 @@ def _without_our_own(environ: dict[str, str]) -> dict[str, str]:
 
 
 def _secrets(config: Config) -> set[str]:
-    """The variables from which providers, the search provider and MCP servers take their values."""
-    sections = (config.providers, config.web.search, config.mcp)
-    return names_in(msgspec.json.encode(sections).decode())
+    """The variables from which the configuration takes values. A new section is searched by default; one that an
+    untrusted project may set takes none, and must not hide `PATH` from commands."""
+    sections = msgspec.to_builtins(config)
+    searched = [section for name, section in sections.items() if name not in HARMLESS | SHELL_TEXTS]
+    return names_in(msgspec.json.encode(searched).decode())
 
 
 def _for_plan(tools: Mapping[str, Tool], everything: Mapping[str, Tool], *, plan: bool, child: bool) -> dict[str, Tool]:

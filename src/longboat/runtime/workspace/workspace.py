@@ -6,19 +6,20 @@ wire types.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 from longboat.config.settings import OnRestart, Settings
 from longboat.context.hooks import read_hooks
+from longboat.context.library import Command
 from longboat.errors import (
-    BadInput,
     ConfigInvalid,
     LongboatError,
     RunIdTaken,
     RunNotEditable,
+    RunNotFound,
     ServerLeaving,
     SessionDamaged,
     SessionIdTaken,
@@ -28,8 +29,9 @@ from longboat.errors import (
     WorkspaceClosing,
 )
 from longboat.runtime.clock import now
-from longboat.runtime.ownership import Claimed
+from longboat.runtime.ownership import OwnershipTerms, WorkspaceStore
 from longboat.runtime.session import damaged_sessions
+from longboat.runtime.session.command_loop import UnsavedCancel
 from longboat.runtime.session.review import Review
 from longboat.runtime.session.submit import (
     command_name_in,
@@ -45,6 +47,7 @@ from longboat.runtime.turn.setup import tell_finished
 from longboat.runtime.turn.traces import Traces
 from longboat.runtime.workspace.browse import FileBrowser
 from longboat.runtime.workspace.models import ModelPool
+from longboat.runtime.workspace.observed import state_of_session
 from longboat.runtime.workspace.presence import Presence
 from longboat.runtime.workspace.services import Services
 from longboat.runtime.workspace.sessions import RunWaiters, Sessions
@@ -56,6 +59,7 @@ from longboat.tools.mcp.logins import Logins
 from longboat.tools.process.output_files import OutputFiles
 from longboat.tools.protocol import Tool
 from longboat.wire import models as wire
+from longboat.wire.asks import Permission, PermissionAnswer
 from longboat.wire.events import Change
 from longboat.wire.ids import check_session_id, new_id
 from longboat.wire.listings import ModelPage, Welcome
@@ -71,6 +75,7 @@ from longboat.wire.models import (
     SessionStatus,
 )
 from longboat.wire.requests import (
+    AnswerPermission,
     CreateSession,
     EditRun,
     McpLogin,
@@ -81,12 +86,9 @@ from longboat.wire.requests import (
     UpdateSession,
 )
 from longboat.wire.review import Reverted
-from longboat.wire.workshop import McpEvent, Todos, Undone
+from longboat.wire.workspace_state import McpEvent, Todos, Undone
 
 logger = logging.getLogger(__name__)
-
-CLOSE_S = 1.5
-"""How long jobs, MCP and language servers have to end: with the rest, within what B5 allows."""
 
 
 class Workspace:
@@ -101,19 +103,26 @@ class Workspace:
         logins: Logins,
         output_files: OutputFiles,
         traces: Traces,
-        claimed: Claimed,
+        terms: OwnershipTerms,
         on_free: Callable[["Workspace"], None],
-        is_someone_reachable: Callable[[], bool],
+        is_someone_reachable: Callable[[], Awaitable[bool]],
+        note_policy: Callable[..., Awaitable[None]],
     ) -> None:
-        """`is_someone_reachable`: whether someone who is not attached to this workspace would answer its questions."""
-        self._claimed = claimed
+        """`is_someone_reachable`: whether someone who is not attached to this workspace would answer its questions.
+        `note_policy` is called with the id, and whether active runs continue after a crash."""
+        self._terms = terms
+        self._store_policy = note_policy
+        self._noting_policy = asyncio.Lock()
         self.id = record.workspace_id
         self.directory = Path(record.path)
+        self._sessions_store = WorkspaceStore(store)
         self.services = services = Services(
             self.id,
             self.directory,
+            away=terms.place.away,
+            shared_trust=terms.shared_trust,
             settings=settings,
-            store=store,
+            store=self._sessions_store,
             models=models,
             tools=tools,
             logins=logins,
@@ -131,9 +140,10 @@ class Workspace:
         self._on_free = on_free
         self._is_someone_reachable = is_someone_reachable
         self.presence = Presence(store, self.id, settings, services.config_watcher, on_free=self.settled)
-        self.sessions = Sessions(services, held=claimed.away_since is not None)
+        self.sessions = Sessions(services, held=terms.place.away)
         self._waits = RunWaiters()
         self._entering = 0
+        services.config_watcher.when_changed(partial(retry_store, self.note_policy))
 
     # For the sessions (longboat.runtime.protocols.SessionHost)
 
@@ -159,8 +169,8 @@ class Workspace:
     def session_deleted(self, session_id: str) -> None:
         self.sessions.deleted(session_id)
 
-    def can_answer(self) -> bool:
-        return self.presence.claims.can_answer or self._is_someone_reachable()
+    async def can_answer(self) -> bool:
+        return self.presence.claims.can_answer or await self._is_someone_reachable()
 
     def settled(self) -> None:
         if not self.presence.claims.held and not self.engaged and not self.closing:
@@ -170,17 +180,13 @@ class Workspace:
 
     @property
     def browse(self) -> FileBrowser:
-        self._check_tree()
+        self.services.check_tree()
         return self.services.browse
 
     @property
     def review(self) -> Review:
-        self._check_tree()
+        self.services.check_tree()
         return self.services.review
-
-    def _check_tree(self) -> None:
-        if self._claimed.away_since is not None:
-            raise TreeAway(str(self.directory))
 
     # What the app looks at
 
@@ -188,17 +194,27 @@ class Workspace:
     def engaged(self) -> bool:
         return self._entering > 0 or self.sessions.engaged
 
-    async def describe(self) -> wire.Workspace:
-        clients = await self.store.reads.clients(self.id)
+    @property
+    def home(self) -> str | None:
+        """The node whose disk has the directory; None: every node has it."""
+        return self._terms.place.home
+
+    async def describe(self, clients: Sequence[wire.ClientInfo] | None = None) -> wire.Workspace:
+        """`clients`: who holds it, if that was read already."""
+        if clients is None:
+            clients = await self.store.reads.clients(self.id)
+        place = self._terms.place
         return wire.Workspace(
             id=self.id,
             path=str(self.directory),
             created_at=self._created_at,
             ready=self.services.is_ready(),
             busy=self.sessions.runs_active > 0,
-            clients=clients,
-            away=self._claimed.away_since is not None,
-            away_since=self._claimed.away_since,
+            clients=tuple(clients),
+            home=place.home,
+            owner=place.owner,
+            away=place.away,
+            away_since=place.away_since,
         )
 
     async def agent(self, name: str | None = None) -> AgentInfo:
@@ -208,14 +224,14 @@ class Workspace:
             model = await self.services.model(name, "large")
         except LongboatError as error:
             return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
-        advice = self.services.models.advice(self.directory, model) if name is None else None
+        advice = self.services.models.advice(self.services.project, model) if name is None else None
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy, advice=advice)
 
     async def models(self) -> ModelPage:
-        return await self.services.models.list_models(self.directory)
+        return await self.services.models.list_models(self.services.project)
 
     async def welcome(self) -> Welcome:
-        self._check_tree()
+        self.services.check_tree()
         return await welcome(self.directory, self.tools.environ)
 
     # Sessions
@@ -284,32 +300,36 @@ class Workspace:
             with suppress(SessionNotFound):  # someone else was faster
                 await self.delete_session(child_id)
 
-    async def summarize_session(self, session_id: str, request: Summarize) -> Accepted:
+    async def summarize_session(self, session_id: str, request: Summarize, *, key: str | None = None) -> Accepted:
         """A7: start a separate run whose turn is a summary."""
-        return await self.accept(run_from_summarize(session_id, request))
+        return await self.accept(run_from_summarize(session_id, request, key=key))
 
-    async def run_shell(self, session_id: str, request: RunShell) -> Accepted:
+    async def run_shell(self, session_id: str, request: RunShell, *, key: str | None = None) -> Accepted:
         """Start a separate run for a person's command: queued, canceled and recorded like any other."""
-        self._check_tree()
-        return await self.accept(run_from_shell(session_id, request))
+        record = run_from_shell(session_id, request, key=key)
+        try:
+            self.services.check_tree()
+        except TreeAway as refused:
+            return await self._accepted_before(record, refused)
+        return await self.accept(record)
 
     async def undo_turn(self, session_id: str) -> Undone:
-        self._check_tree()
+        self.services.check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).undo()
 
     async def redo_turn(self, session_id: str) -> Undone:
-        self._check_tree()
+        self.services.check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).redo()
 
     async def revert(self, session_id: str, wanted: Revert) -> Reverted:
-        self._check_tree()
+        self.services.check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).revert(wanted)
 
     async def redo_revert(self, session_id: str, revert_id: str, client_id: str | None) -> Reverted:
-        self._check_tree()
+        self.services.check_tree()
         with self._staying():
             return await (await self.sessions.get(session_id)).redo_revert(revert_id, client_id)
 
@@ -317,11 +337,7 @@ class Workspace:
         self, session_id: str, *, limit: int, after: str | None = None, before: str | None = None
     ) -> MessagePage:
         await self.sessions.get(session_id)
-        if before is not None and after is not None:
-            raise BadInput("Pass either after or before, not both.", code="bad_page")
-        if before is not None:
-            return await self.ledger.messages_before(session_id, limit=limit, before=before)
-        return await self.ledger.messages(session_id, limit=limit, after=after)
+        return await self.ledger.messages(session_id, limit=limit, after=after, before=before)
 
     async def todos(self, session_id: str) -> Todos:
         await self.sessions.get(session_id)
@@ -329,24 +345,35 @@ class Workspace:
 
     async def session_status(self, session_id: str) -> SessionStatus:
         state = (await self.sessions.get(session_id)).state
-        return SessionStatus(
-            session_id=session_id,
-            busy=state.busy,
-            active_run_id=state.active.run_id if state.active is not None else None,
-            queued=len(state.waiting),
-            undone=await self.services.undo.undone(session_id),
-        )
+        return state_of_session(session_id, state, undone=await self.services.undo.undone(session_id))
 
     # Runs
 
     async def submit(self, request: Submit, *, traceparent: str | None = None, key: str | None = None) -> Accepted:
         """`traceparent`: the caller's span, as W3C Trace Context writes it. `key`: the same one is the same run."""
         record = run_from_prompt(request, traceparent=traceparent, key=key)
-        name = command_name_in(request.prompt)
-        command = await self.tools.command(name) if name is not None else None
-        if command is not None:
-            record = with_command(record, command, model=await self.services.model_of(command))
+        try:
+            command = await self._find_command(request.prompt)
+            if command is not None:
+                record = with_command(record, command, model=await self.services.model_of(command))
+        except LongboatError as refused:
+            return await self._accepted_before(record, refused)
         return await self.accept(queued_alone(record) if self.services.uses_mcp_prompt(record.run.prompt) else record)
+
+    async def _accepted_before(self, record: RunRecord, refused: LongboatError) -> Accepted:
+        """Whoever did not get the answer asks again. A new request would be refused by now; this one gets its run."""
+        try:
+            return await self._repeated(record)
+        except RunNotFound:
+            raise refused from None
+
+    async def _find_command(self, prompt: str) -> Command | None:
+        """The command that a prompt calls. Its text may be a file of the directory: without that, nobody knows it."""
+        name = command_name_in(prompt)
+        if name is None:
+            return None
+        self.services.check_tree()
+        return await self.tools.command(name)
 
     async def accept(self, record: RunRecord) -> Accepted:
         if self.sessions.leaving:
@@ -389,8 +416,7 @@ class Workspace:
             return self.sessions.with_position((await self.ledger.record(run_id)).run)
 
     async def edit_run(self, run_id: str, request: EditRun) -> Run:
-        name = command_name_in(request.prompt or "")
-        command = await self.tools.command(name) if name is not None else None
+        command = await self._find_command(request.prompt or "")
         if command is not None:
             request = with_command_text(request, command)
         with self._staying():
@@ -401,16 +427,24 @@ class Workspace:
                     return run
             raise RunNotEditable(run_id, (await self.ledger.record(run_id)).run.state)
 
-    async def cancel_session(self, session_id: str, by: str | None = None) -> Canceled:
+    async def cancel_session(self, session_id: str, by: str | None = None, *, key: str | None = None) -> Canceled:
+        """`key`: with the same one, a repeated cancel gets the first answer and covers nothing newer."""
         with self._staying():
-            return await (await self.sessions.get(session_id)).cancel(by)
+            return await (await self.sessions.get(session_id)).cancel(by, key=key)
 
-    async def clear_queue(self, session_id: str, by: str | None = None) -> Canceled:
+    async def clear_queue(self, session_id: str, by: str | None = None, *, key: str | None = None) -> Canceled:
         with self._staying():
-            return await (await self.sessions.get(session_id)).clear_queue(by)
+            return await (await self.sessions.get(session_id)).clear_queue(by, key=key)
 
     async def queued(self, session_id: str) -> RunPage:
         return RunPage(items=tuple((await self.sessions.get(session_id)).live.queued()))
+
+    # Asks
+
+    async def answer_permission(self, permission_id: str, request: AnswerPermission) -> Permission:
+        if request.answer is PermissionAnswer.ALWAYS:
+            self.services.check_tree()  # the rule is for a file of the directory
+        return await self.asks.answer_permission(permission_id, request)
 
     # MCP servers
 
@@ -448,27 +482,43 @@ class Workspace:
         """Find the end of the log. The hub receives everything committed from now on."""
         await self.presence.hub.open()
 
-    async def restore(self) -> None:
-        """Restore the unfinished runs from the store (B6)."""
+    async def restore(self, cancels: Mapping[str, Sequence[UnsavedCancel]] | None = None) -> None:
+        """Restore the unfinished runs from the store (B6). `cancels`, by session: those that this server could not save
+        before it closed the workspace."""
+        cancels = cancels or {}
         left = await self.ledger.unfinished()
         resume = self.resumes()
-        for session_id in dict.fromkeys((*left.runs, *left.damaged)):
+        for session_id in dict.fromkeys((*left.runs, *left.damaged, *cancels)):
             try:
                 if session_id in left.damaged:
                     raise left.damaged[session_id]
                 actor = await self.sessions.get(session_id)
-                await retry_store(partial(actor.restore, left.runs[session_id], resume=resume), for_s=RESTORE_S)
+                runs, unsaved = left.runs.get(session_id, ()), cancels.get(session_id, ())
+                await retry_store(partial(actor.restore, runs, resume=resume, cancels=unsaved), for_s=RESTORE_S)
             except (SessionDamaged, StoreDamaged) as error:  # it costs this session, and no other (D12)
                 await damaged_sessions.end_runs(self.store, self.id, session_id, error, asks=self.asks)
+            except SessionNotFound:
+                pass  # another owner has deleted it, with what the cancels are for
+
+    async def announce(self) -> None:
+        """Tell clients which node works on the workspace now, and whether its directory is there."""
+        entry = Entry.of(Change.UPDATED, await self.describe())
+        await self.store.submit(Unit(workspace_id=self.id, entries=[entry], durable=False))
 
     def resumes(self) -> bool:
         """Whether an active run continues after a crash."""
-        if self._claimed.away_since is not None:
-            return self._claimed.resume
+        if self._terms.place.away:
+            return self._terms.resume
         try:
             return self.services.config().on_restart is OnRestart.RESUME
         except ConfigInvalid:
             return False
+
+    async def note_policy(self) -> None:
+        """Store what a node without the directory must know of its configuration. One after the other, so that the
+        newest is stored last."""
+        async with self._noting_policy:
+            await self._store_policy(self.id, resume=self.resumes())
 
     def close(self) -> None:
         """End the streams and the timers. From here on this object refuses requests; the app opens a new one when
@@ -479,13 +529,22 @@ class Workspace:
         self.presence.hub.close()
         self.services.config_watcher.close()
 
-    async def aclose(self) -> None:
+    def stop_writing(self) -> None:
+        """From here on, nothing that happens here is on record, as after a crash."""
+        self._sessions_store.close()
+
+    async def aclose(self) -> bool:
+        """End the tasks and the tools. Return whether all of them ended in time."""
         await self.services.tasks.aclose()
+        ended = not self.services.tasks.pending
         try:
-            async with asyncio.timeout(CLOSE_S):
-                await self.tools.aclose()
+            await self.tools.aclose()
         except TimeoutError:
             logger.error("some tools of %s did not end in time: the next start ends what they left", self.directory)
+            ended = False
+        finally:
+            self.stop_writing()
+        return ended
 
     @contextmanager
     def _staying(self) -> Iterator[None]:

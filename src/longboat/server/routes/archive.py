@@ -10,6 +10,7 @@ from longboat.server.routes.request import (
     W,
     accepted,
     app_of,
+    key_of,
     read_body,
     read_document,
     takes,
@@ -58,7 +59,7 @@ async def summarize_session(request: HttpRequest, session_id: FromPath[str]) -> 
     can be canceled, and ends with one terminal event, whose text is the summary. It cannot be edited."""
     wanted = await read_body(request, Summarize)
     workspace = await workspace_of(request)
-    return accepted(workspace.id, await workspace.summarize_session(session_id, wanted))
+    return accepted(workspace.id, await workspace.summarize_session(session_id, wanted, key=key_of(request)))
 
 
 HANDLERS = [fork_session, export_session, import_session, summarize_session]

@@ -3,29 +3,29 @@
 from litestar import get, post
 from litestar.params import FromPath
 
-from longboat.server.routes.request import HttpRequest, W, read_body, takes, workspace_of
+from longboat.server.routes.request import HttpRequest, W, read_body, readable_of, takes, workspace_of
 from longboat.wire.asks import Permission, PermissionPage, Question, QuestionPage
 from longboat.wire.requests import AnswerPermission, AnswerQuestion, McpLogin
-from longboat.wire.workshop import LspPage, McpEvent, McpPage, SkillPage
+from longboat.wire.workspace_state import LspPage, McpEvent, McpPage, SkillPage
 
 
 @get(W + "/permissions")
 async def list_permissions(request: HttpRequest) -> PermissionPage:
     """The pending permissions, oldest first."""
-    return PermissionPage(items=await (await workspace_of(request)).asks.permissions())
+    return PermissionPage(items=await (await readable_of(request)).asks.permissions())
 
 
 @post(W + "/permissions/{permission_id:str}", status_code=200, opt=takes(AnswerPermission, also=(409,)))
 async def answer_permission(request: HttpRequest, permission_id: FromPath[str]) -> Permission:
     """Answer a permission. The first answer wins; later ones get 409 with the name of who answered."""
     answer = await read_body(request, AnswerPermission)
-    return await (await workspace_of(request)).asks.answer_permission(permission_id, answer)
+    return await (await workspace_of(request)).answer_permission(permission_id, answer)
 
 
 @get(W + "/questions")
 async def list_questions(request: HttpRequest) -> QuestionPage:
     """The pending questions, oldest first."""
-    return QuestionPage(items=await (await workspace_of(request)).asks.questions())
+    return QuestionPage(items=await (await readable_of(request)).asks.questions())
 
 
 @post(W + "/questions/{question_id:str}", status_code=200, opt=takes(AnswerQuestion, also=(409,)))

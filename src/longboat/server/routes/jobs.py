@@ -6,7 +6,7 @@ from litestar import get, post
 from litestar.params import FromPath, QueryParameter
 
 from longboat.server.routes.request import ClientId, HttpRequest, W, name_of, workspace_of
-from longboat.wire.workshop import Job, JobOutput, JobPage
+from longboat.wire.workspace_state import Job, JobOutput, JobPage
 
 ONE = W + "/jobs/{job_id:str}"
 

@@ -13,7 +13,7 @@ from longboat.server.routes.request import HttpRequest, read_body, read_bytes, t
 from longboat.server.routes.service import own_page
 from longboat.server.wrong_tokens import WrongTokens
 from longboat.wire.requests import Render
-from longboat.wire.workshop import Rendered, RenderedItem
+from longboat.wire.workspace_state import Rendered, RenderedItem
 
 To = Annotated[str, QueryParameter(max_length=2_048, description="Where to go after the login: a path of this server.")]
 
@@ -44,6 +44,12 @@ async def page(request: HttpRequest) -> Response[bytes]:
 async def stats_page(request: HttpRequest) -> Response[bytes]:
     """The statistics page."""
     return _file(request, "stats.html")
+
+
+@get("/nodes", media_type="text/html")
+async def nodes_page(request: HttpRequest) -> Response[bytes]:
+    """The page of the servers that share a database."""
+    return _file(request, "nodes.html")
 
 
 @get("/assets/{name:path}", media_type="text/plain")
@@ -116,4 +122,4 @@ async def render_text(request: HttpRequest) -> Rendered:
     return Rendered(items=tuple(RenderedItem(html=html) for html in made))
 
 
-HANDLERS = [page, stats_page, page_file, login, login_by_form, render_text]
+HANDLERS = [page, stats_page, nodes_page, page_file, login, login_by_form, render_text]

@@ -11,8 +11,10 @@ from longboat.server.routes.request import (
     S,
     W,
     accepted,
+    key_of,
     name_of,
     read_body,
+    readable_of,
     takes,
     workspace_of,
 )
@@ -36,9 +38,7 @@ async def submit_prompt(request: HttpRequest) -> Response[Accepted]:
     run_id."""
     prompt = await read_body(request, Submit)
     workspace = await workspace_of(request)
-    answer = await workspace.submit(
-        prompt, traceparent=request.headers.get("traceparent"), key=request.headers.get("idempotency-key")
-    )
+    answer = await workspace.submit(prompt, traceparent=request.headers.get("traceparent"), key=key_of(request))
     return accepted(workspace.id, answer)
 
 
@@ -51,25 +51,28 @@ async def list_models(request: HttpRequest) -> ModelPage:
 @get(S)
 async def get_session_status(request: HttpRequest, session_id: FromPath[str]) -> SessionStatus:
     """Whether a session is busy, and with which run."""
-    return await (await workspace_of(request)).session_status(session_id)
+    return await (await readable_of(request)).session_status(session_id)
 
 
 @post(S + "/cancel", status_code=200)
 async def cancel_session(request: HttpRequest, session_id: FromPath[str], client_id: ClientId = None) -> Canceled:
-    """Cancel everything accepted so far in a session. Does nothing if the session is idle."""
-    return await (await workspace_of(request)).cancel_session(session_id, name_of(client_id))
+    """Cancel everything accepted so far in a session. Does nothing if the session is idle. With an `Idempotency-Key`
+    header, a repeated request returns the first answer and cancels nothing more."""
+    workspace = await workspace_of(request)
+    return await workspace.cancel_session(session_id, name_of(client_id), key=key_of(request))
 
 
 @get(S + "/prompts/queued")
 async def list_queued(request: HttpRequest, session_id: FromPath[str]) -> RunPage:
     """The waiting runs of a session, in order."""
-    return await (await workspace_of(request)).queued(session_id)
+    return await (await readable_of(request)).queued(session_id)
 
 
 @post(S + "/prompts/clear", status_code=200)
 async def clear_queue(request: HttpRequest, session_id: FromPath[str], client_id: ClientId = None) -> Canceled:
-    """Cancel the waiting runs of a session, but not the active one."""
-    return await (await workspace_of(request)).clear_queue(session_id, name_of(client_id))
+    """Cancel the waiting runs of a session, but not the active one. `Idempotency-Key` works as for a cancel."""
+    workspace = await workspace_of(request)
+    return await workspace.clear_queue(session_id, name_of(client_id), key=key_of(request))
 
 
 HANDLERS = [get_agent, list_models, submit_prompt, get_session_status, cancel_session, list_queued, clear_queue]

@@ -1,7 +1,8 @@
 """Shared by all handlers: the runtime of a request, its body (JSON of a known type,
 limited in size), client ids, and paging."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
@@ -11,18 +12,23 @@ from litestar import Request, Response
 from litestar.exceptions import InternalServerException
 from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 from litestar.params import QueryParameter
+from litestar.types import Receive
 
-from longboat.errors import BadInput, BodyTooLarge
+from longboat.errors import BadInput, BodyTooLarge, OwnerUnreachable
+from longboat.runtime.ownership import OBSERVED
 from longboat.server.errors import bad_body
+from longboat.tasks import Tasks
 from longboat.wire.ids import check_own_id
 from longboat.wire.models import Accepted
 
 if TYPE_CHECKING:
     from longboat.runtime.app import App
+    from longboat.runtime.workspace.observed import ObservedWorkspace
     from longboat.runtime.workspace.workspace import Workspace
 
 
 HttpRequest: TypeAlias = Request[Any, Any, Any]
+T = TypeVar("T")
 
 W = "/v1/workspaces/{workspace_id:str}"
 S = W + "/agent/sessions/{session_id:str}"
@@ -40,7 +46,26 @@ def app_of(request: HttpRequest) -> "App":
 
 async def workspace_of(request: HttpRequest) -> "Workspace":
     """The workspace in the path; opened again if it was closed."""
+    if (owner := _owner_out_of_reach(request)) is not None:
+        raise OwnerUnreachable(owner)
     return await app_of(request).workspace(request.path_params["workspace_id"])
+
+
+async def readable_of(request: HttpRequest) -> "Workspace | ObservedWorkspace":
+    """The same for requests that only read what the store has: they are answered even if another node works on the
+    workspace and cannot be reached."""
+    if _owner_out_of_reach(request) is not None:
+        return await app_of(request).observe(request.path_params["workspace_id"])
+    return await workspace_of(request)
+
+
+def _owner_out_of_reach(request: HttpRequest) -> str | None:
+    return cast("str | None", cast("dict[str, Any]", request.scope).get(OBSERVED))
+
+
+def key_of(request: HttpRequest) -> str | None:
+    """By which a repeated request is recognized."""
+    return request.headers.get("idempotency-key")
 
 
 def name_of(client_id: str | None) -> str | None:
@@ -70,6 +95,26 @@ def takes(shape: type[msgspec.Struct], *, also: tuple[int, ...] = (), optional: 
 def needs(*names: str) -> dict[str, Any]:
     """For a handler's `opt`: its required query parameters."""
     return {"needs": names}
+
+
+async def wait_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def while_connected(request: HttpRequest, reading: Coroutine[Any, Any, T]) -> T:
+    """The result of work that only reads, and may take long. It ends when the client leaves."""
+    async with Tasks() as tasks:
+        work = tasks.spawn(reading, name="read for a client", awaited=True)
+        leaving = tasks.spawn(wait_disconnected(request.receive), name="wait for the client to leave")
+        try:
+            await asyncio.wait((work, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            work.cancel()
+            await asyncio.wait((work,))
+    if work.cancelled():
+        raise BadInput("The connection closed before there was an answer.")  # no one reads it
+    return work.result()
 
 
 Shape = TypeVar("Shape", bound=msgspec.Struct)

@@ -14,6 +14,7 @@ from longboat.server.routes.request import (
     W,
     name_of,
     read_body,
+    readable_of,
     takes,
     workspace_of,
 )
@@ -36,14 +37,14 @@ async def list_runs(
     after: After = None,
 ) -> RunPage:
     """The runs of a workspace, newest first."""
-    workspace = await workspace_of(request)
+    workspace = await readable_of(request)
     return await workspace.runs(state=run_state, session_id=session_id, limit=limit, after=after)
 
 
 @get(ONE)
 async def get_run(request: HttpRequest, run_id: FromPath[str], wait: Wait = 0.0) -> Run:
     """One run, immediately or when it is finished."""
-    return await (await workspace_of(request)).run(run_id, wait_s=wait)
+    return await (await readable_of(request)).run(run_id, wait_s=wait)
 
 
 @post(ONE + "/cancel", status_code=200)
@@ -62,7 +63,7 @@ async def edit_run(request: HttpRequest, run_id: FromPath[str]) -> Run:
 @get(ONE + "/requests")
 async def list_model_requests(request: HttpRequest, run_id: FromPath[str]) -> SentRequests:
     """What the run sent to models: every request and every retry, with its size and tokens by part."""
-    return await (await workspace_of(request)).ledger.requests(run_id)
+    return await (await readable_of(request)).ledger.requests(run_id)
 
 
 @get(ONE + "/requests/{number:str}")
@@ -70,7 +71,7 @@ async def get_model_request(request: HttpRequest, run_id: FromPath[str], number:
     """One of these requests with its body: system prompt, tools and messages. Headers and keys are not stored;
     attachments are replaced by their size."""
     known = re.fullmatch("[1-9][0-9]{0,8}", number)
-    return await (await workspace_of(request)).ledger.request(run_id, int(number) if known else 0)
+    return await (await readable_of(request)).ledger.request(run_id, int(number) if known else 0)
 
 
 HANDLERS = [list_runs, get_run, cancel_run, edit_run, list_model_requests, get_model_request]

@@ -5,7 +5,7 @@ from typing import Annotated
 from litestar import get
 from litestar.params import QueryParameter
 
-from longboat.server.routes.request import HttpRequest, Limit, app_of
+from longboat.server.routes.request import HttpRequest, Limit, app_of, while_connected
 from longboat.wire.search import SearchPage
 
 Words = Annotated[
@@ -32,7 +32,8 @@ async def search_sessions(
 ) -> SearchPage:
     """Messages and session titles that contain the words, in all workspaces or in one; the newest first. Case and
     accents do not matter. Opens no workspace and keeps none open."""
-    return await app_of(request).search(words, workspace_id=workspace_id, before=before, limit=limit)
+    search = app_of(request).search(words, workspace_id=workspace_id, before=before, limit=limit)
+    return await while_connected(request, search)
 
 
 HANDLERS = [search_sessions]

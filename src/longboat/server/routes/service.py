@@ -6,7 +6,7 @@ import longboat
 from longboat.errors import ServerBusy
 from longboat.server.routes.request import HttpRequest, app_of, read_body, takes
 from longboat.wire.listings import NodePage
-from longboat.wire.models import PROTOCOL, Health, Version, WebDoor
+from longboat.wire.models import PROTOCOL, BrowserAddress, Health, Version
 from longboat.wire.requests import Control
 
 
@@ -14,6 +14,13 @@ from longboat.wire.requests import Control
 async def health(request: HttpRequest) -> Health:
     """Whether the server is alive and its store works."""
     return app_of(request).health()
+
+
+@get("/v1/ready")
+async def ready(request: HttpRequest) -> Health:
+    """Whether to send clients to this server: 503 while it is leaving, or while a node of a cluster cannot reach the
+    database. For load balancers."""
+    return app_of(request).check_ready()
 
 
 @get("/v1/version")
@@ -27,13 +34,15 @@ async def metrics(request: HttpRequest) -> Response[bytes]:
     """Metrics in the Prometheus text format."""
     from longboat.server.metrics import CONTENT_TYPE, render
 
-    return Response(render(app_of(request).gauges()), media_type=CONTENT_TYPE)
+    app = app_of(request)
+    node = "" if app.ownership.alone else app.settings.node
+    return Response(render(app.gauges(), node=node), media_type=CONTENT_TYPE)
 
 
 @get("/v1/nodes")
 async def list_nodes(request: HttpRequest) -> NodePage:
-    """The servers that share this server's database. Empty if there is only this one."""
-    return NodePage(items=await app_of(request).ownership.nodes())
+    """The nodes that share this server's database, or this one alone."""
+    return await app_of(request).nodes()
 
 
 @post("/v1/control", status_code=202, opt=takes(Control))
@@ -48,10 +57,10 @@ async def control(request: HttpRequest) -> Health:
 
 
 @post("/v1/web", status_code=200)
-async def open_web(request: HttpRequest) -> WebDoor:
+async def open_web(request: HttpRequest) -> BrowserAddress:
     """Listen on a loopback TCP port for a browser on this machine, unless the server already listens on TCP. The port
     stays the same across restarts if possible."""
-    return WebDoor(url=await request.app.state["loopback"].open())
+    return BrowserAddress(url=await request.app.state["loopback"].open())
 
 
 @get("/v1/openapi.json")
@@ -77,4 +86,4 @@ def own_page(to: str) -> str:
     return to if plain else "/"
 
 
-HANDLERS = [health, version, metrics, list_nodes, control, open_web, openapi, docs]
+HANDLERS = [health, ready, version, metrics, list_nodes, control, open_web, openapi, docs]

@@ -5,12 +5,23 @@ from typing import Annotated
 from litestar import Response, delete, get, patch, post
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.routes.request import After, HttpRequest, Limit, W, accepted, read_body, takes, workspace_of
+from longboat.server.routes.request import (
+    After,
+    HttpRequest,
+    Limit,
+    W,
+    accepted,
+    key_of,
+    read_body,
+    readable_of,
+    takes,
+    workspace_of,
+)
 from longboat.wire.listings import Archived, SessionOrder
 from longboat.wire.models import Accepted, MessagePage, Session, SessionPage
 from longboat.wire.requests import CreateSession, RedoRevert, Revert, RunShell, UpdateSession
 from longboat.wire.review import Reverted
-from longboat.wire.workshop import Todos, Undone
+from longboat.wire.workspace_state import Todos, Undone
 
 ONE = W + "/sessions/{session_id:str}"
 
@@ -46,7 +57,7 @@ async def list_sessions(
     order: Order = SessionOrder.PINNED,
 ) -> SessionPage:
     """The sessions of a workspace: pinned ones first, then the others, each newest first."""
-    ledger = (await workspace_of(request)).ledger
+    ledger = (await readable_of(request)).ledger
     return await ledger.sessions(limit=limit, after=after, search=search, top=top, archived=archived, order=order)
 
 
@@ -62,7 +73,7 @@ async def create_session(request: HttpRequest) -> Response[Session]:
 @get(ONE)
 async def get_session(request: HttpRequest, session_id: FromPath[str]) -> Session:
     """One session."""
-    return await (await workspace_of(request)).session(session_id)
+    return await (await readable_of(request)).session(session_id)
 
 
 @patch(ONE, opt=takes(UpdateSession))
@@ -87,13 +98,13 @@ async def list_messages(
     before: Before = None,
 ) -> MessagePage:
     """The transcript, oldest first. With `before` it is paged from the end, each page oldest first."""
-    return await (await workspace_of(request)).messages(session_id, limit=limit, after=after, before=before)
+    return await (await readable_of(request)).messages(session_id, limit=limit, after=after, before=before)
 
 
 @get(ONE + "/todos")
 async def get_todos(request: HttpRequest, session_id: FromPath[str]) -> Todos:
     """The plan of a session, as in the newest `todo` event."""
-    return await (await workspace_of(request)).todos(session_id)
+    return await (await readable_of(request)).todos(session_id)
 
 
 @post(ONE + "/shell", status_code=202, opt=takes(RunShell))
@@ -102,7 +113,7 @@ async def run_shell(request: HttpRequest, session_id: FromPath[str]) -> Response
     the transcript, and the model reads them with the next prompt. It cannot be edited."""
     wanted = await read_body(request, RunShell)
     workspace = await workspace_of(request)
-    return accepted(workspace.id, await workspace.run_shell(session_id, wanted))
+    return accepted(workspace.id, await workspace.run_shell(session_id, wanted, key=key_of(request)))
 
 
 @post(ONE + "/undo", status_code=202)

@@ -5,8 +5,8 @@ from typing import Annotated
 from litestar import get
 from litestar.params import FromPath, QueryParameter
 
-from longboat.server.routes.request import HttpRequest, W, app_of, workspace_of
-from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
+from longboat.server.routes.request import HttpRequest, W, app_of, readable_of
+from longboat.wire.statistics import SessionTimeline, SessionUsage, Stats
 
 Days = Annotated[int, QueryParameter(ge=1, le=3_650, description="Number of days to include, in UTC, including today.")]
 
@@ -26,7 +26,7 @@ async def get_workspace_stats(request: HttpRequest, workspace_id: FromPath[str],
 @get(W + "/sessions/{session_id:str}/usage")
 async def get_session_usage(request: HttpRequest, session_id: FromPath[str]) -> SessionUsage:
     """The usage of the newest runs of a session, oldest first."""
-    workspace = await workspace_of(request)
+    workspace = await readable_of(request)
     await workspace.session(session_id)
     return await workspace.ledger.usage(session_id)
 
@@ -35,7 +35,7 @@ async def get_session_usage(request: HttpRequest, session_id: FromPath[str]) -> 
 async def get_session_timeline(request: HttpRequest, session_id: FromPath[str]) -> SessionTimeline:
     """When the tools of the newest runs of a session were called, how long they waited for people and how long they
     ran. Turns that were undone are included."""
-    workspace = await workspace_of(request)
+    workspace = await readable_of(request)
     await workspace.session(session_id)
     return await workspace.ledger.timeline(session_id)
 

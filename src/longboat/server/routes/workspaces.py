@@ -5,6 +5,7 @@ once.
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
@@ -12,7 +13,7 @@ from litestar import Response, delete, get, post
 from litestar.params import FromPath, FromQuery
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from longboat.errors import BadInput
+from longboat.errors import BadInput, StoreUnavailable
 from longboat.runtime.workspace.client_environment import check_environ
 from longboat.server.routes.request import (
     ClientId,
@@ -22,13 +23,17 @@ from longboat.server.routes.request import (
     client_id_of,
     needs,
     read_body,
+    readable_of,
     takes,
+    wait_disconnected,
     workspace_of,
 )
 from longboat.tasks import Tasks
 from longboat.wire.ids import check_own_id
 from longboat.wire.models import Workspace, WorkspacePage
-from longboat.wire.requests import CreateWorkspace
+from longboat.wire.requests import CreateWorkspace, MoveWorkspace
+
+logger = logging.getLogger(__name__)
 
 _HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -48,7 +53,7 @@ class EventStream:
         async with self._source as chunks, Tasks() as tasks:
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
             sending = tasks.spawn(_send_all(chunks, send), name="send events", awaited=True)
-            leaving = tasks.spawn(_wait_disconnected(receive), name="wait for the client to leave")
+            leaving = tasks.spawn(wait_disconnected(receive), name="wait for the client to leave")
             try:
                 await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -59,15 +64,13 @@ class EventStream:
 
 
 async def _send_all(chunks: AsyncIterator[bytes], send: Send) -> None:
-    async for chunk in chunks:
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        del chunk  # a stream may be silent for days
+    try:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            del chunk  # a stream may be silent for days
+    except StoreUnavailable as error:
+        logger.debug("a stream ends, and can be continued: %s", error)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _wait_disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _end(*tasks: asyncio.Task[None]) -> None:
@@ -92,16 +95,23 @@ async def join_workspace(request: HttpRequest) -> Response[Workspace]:
     if wanted.env is not None:
         check_environ(wanted.env)
     app = app_of(request)
-    if wanted.node not in (None, app.settings.node):
-        raise BadInput(f"There is no node {wanted.node!r} here. `longboat nodes` lists them.", code="unknown_node")
-    workspace, created = await app.join(wanted.path, wanted.client_id, wanted.env)
+    if app.ownership.alone and wanted.node not in (None, app.settings.node):  # otherwise the door has looked
+        raise BadInput(f"There is no node {wanted.node!r} here. `longboat nodes` lists the nodes.", code="unknown_node")
+    workspace, created = await app.join(wanted.path, wanted.client_id, wanted.env, node=wanted.node)
     return Response(await workspace.describe(), status_code=201 if created else 200)
 
 
 @get(W)
 async def get_workspace(request: HttpRequest) -> Workspace:
     """One workspace and the clients attached to it."""
-    return await (await workspace_of(request)).describe()
+    return await (await readable_of(request)).describe()
+
+
+@post(W + "/move", status_code=200, opt=takes(MoveWorkspace))
+async def move_workspace(request: HttpRequest, workspace_id: FromPath[str]) -> Workspace:
+    """Move a workspace to another node. All nodes must share its directory. Streams pause and continue; queued runs
+    start there. While a run is active, this is refused unless you pass `force`. Safe to repeat."""
+    return await app_of(request).move(workspace_id, await read_body(request, MoveWorkspace))
 
 
 @delete(W, status_code=200, opt=needs("client_id"))
@@ -132,9 +142,17 @@ async def stream_events(
     client can answer questions; if no attached client says so, the agent decides for itself, and a turn ends at its
     limits."""
     name = client_id_of(client_id)
-    workspace = await workspace_of(request)
+    workspace = await readable_of(request)
     cursor = request.headers.get("last-event-id") or after or None
     return EventStream(workspace.stream(client_id=name, after=cursor, session_id=session_id, answers=answers))
 
 
-HANDLERS = [list_workspaces, join_workspace, get_workspace, release_workspace, drop_client, stream_events]
+HANDLERS = [
+    list_workspaces,
+    join_workspace,
+    get_workspace,
+    move_workspace,
+    release_workspace,
+    drop_client,
+    stream_events,
+]

@@ -13,9 +13,13 @@ from typing import Any
 import msgspec
 
 from longboat.errors import DataDirError
+from longboat.store.address import describe_dsn
 from longboat.store.datadir import STORE_NAME, hold_data_dir
-from longboat.store.postgres.connection import FAILURES, connect, is_lost, migrate
-from longboat.store.postgres.store import SEQS, SERVER_LOCK, describe_dsn
+from longboat.store.postgres.connections import connect, is_pooled
+from longboat.store.postgres.locking import SERVER_LOCK, ServerLock
+from longboat.store.postgres.schema import migrate
+from longboat.store.postgres.statements import FAILURES, is_lost
+from longboat.store.postgres.store import SEQS
 from longboat.store.sqlite.check import newest_schema, open_for_reading, schema_of
 from longboat.wire.plain import fold_case
 
@@ -33,14 +37,14 @@ class Copied(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     rows: dict[str, int]
-    """By table."""
+    """How many rows, by table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
     name: str
     key: str
-    """Orders its rows."""
+    """The columns that order its rows."""
     columns: tuple[str, ...]
     read: str
     """The same columns in SQLite."""
@@ -116,6 +120,7 @@ TABLES = (
         read=ROWID,
     ),
     _table("cancel_covers", "session_id, last_seq", "session_id first_seq last_seq canceled_by"),
+    _table("cancel_keys", "session_id, key", "session_id key canceled made_s"),
     _table("inbox", "place", "place kind workspace_id session_id run_id ask_id added_s"),
     _table("inbox_seen", "person, place", "person place"),
     _table("push_subscriptions", "endpoint", "endpoint person p256dh auth created_at"),
@@ -158,11 +163,18 @@ def _open(file: Path) -> sqlite3.Connection:
 
 
 async def _copy(source: sqlite3.Connection, file: Path, dsn: str, progress: Progress) -> Copied:
-    connection = await connect(dsn)
+    if await is_pooled(dsn):
+        raise DataDirError(
+            f"Nothing was copied: {describe_dsn(dsn)} is a connection pooler. Name PostgreSQL's own address.",
+            code="store_pooled",
+        )
+    connection = await connect(dsn, pooled=False)
     try:
+        await connection.execute("SET statement_timeout = 0")
         if not await connection.fetchval("SELECT pg_try_advisory_lock($1)", SERVER_LOCK):
             raise DataDirError(f"A Longboat server uses {describe_dsn(dsn)}. Stop it first.", code="store_in_use")
         await migrate(connection)
+        await ServerLock(dsn, node="", pooled=False).check_nodes(connection)
         async with connection.transaction():
             await connection.execute("LOCK TABLE workspaces IN EXCLUSIVE MODE")
             if await connection.fetchval("SELECT count(*) FROM workspaces"):
@@ -209,7 +221,7 @@ def _chunks(source: sqlite3.Connection, table: _Table) -> Iterator[list[tuple[An
 
 
 async def _set_counters(connection: Any, source: sqlite3.Connection) -> None:
-    """What is made from now on comes after everything that ever was."""
+    """Continue all sequences: what is made from now on comes after everything that ever was."""
     used = dict(source.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
     for table in TABLES:
         if (place := table.columns[0]) in ("place", "entry_id", "change_id"):

@@ -16,7 +16,7 @@ from typing import Any
 import asyncpg
 
 from longboat.errors import SessionDamaged, StoreUnavailable
-from longboat.store.postgres.connection import is_lost
+from longboat.store.postgres.statements import is_lost
 from longboat.store.protocol import Row
 from longboat.store.rows import message_from_row
 from longboat.store.search_text import END, MATCH, Term, one_line, parse_search, searchable_text, snippet_from
@@ -27,7 +27,7 @@ from longboat.wire.search import SearchHit, SearchPage
 logger = logging.getLogger(__name__)
 
 FOLLOW_AFTER_S = 2.0
-"""From a commit until the index takes it. Who searches earlier waits for it."""
+"""How long after a commit the index takes it. A search before that waits for it."""
 SLICE = 100
 """Changes that one transaction takes."""
 CATCH_UP_S = 1.0
@@ -58,13 +58,22 @@ _PUT = """
 INSERT INTO documents (workspace_id, session_id, message_id, role, at, text, words)
 VALUES ($1, $2, $3, $4, $5, $6, $7::text::tsvector)
 ON CONFLICT (message_id) DO UPDATE SET text = excluded.text, words = excluded.words"""
+_WAITS = "SELECT EXISTS (SELECT 1 FROM search_queue)"
 _HITS = """
 SELECT documents.*, workspaces.path, sessions.title, sessions.archived
-FROM documents JOIN sessions USING (session_id) JOIN workspaces ON workspaces.workspace_id = documents.workspace_id
-WHERE words @@ $1::text::tsquery AND document_id < $2 AND ($3::text IS NULL OR documents.workspace_id = $3::text)
-    AND (message_id IS NULL OR EXISTS (
-        SELECT 1 FROM messages WHERE messages.message_id = documents.message_id AND messages.undone = 0))
+FROM {found} JOIN sessions USING (session_id) JOIN workspaces ON workspaces.workspace_id = documents.workspace_id
+    LEFT JOIN messages USING (message_id)
+WHERE words @@ $1::text::tsquery AND ($3::text IS NULL OR documents.workspace_id = $3::text)
+    AND (documents.message_id IS NULL OR messages.undone = 0)
 ORDER BY document_id DESC LIMIT $4"""
+# A word that is in many texts is in some of the newest; the index would have to sort all of them.
+_NEWEST_HITS = _HITS.format(
+    found="(SELECT * FROM documents WHERE document_id < $2 ORDER BY document_id DESC LIMIT 500) AS documents"
+)
+_ALL_HITS = _HITS.format(
+    found="(SELECT document_id FROM documents WHERE words @@ $1::text::tsquery AND document_id < $2"
+    " ORDER BY document_id DESC OFFSET 0) AS hits JOIN documents USING (document_id)"
+)
 
 
 class PostgresSearch:
@@ -76,7 +85,7 @@ class PostgresSearch:
         self._taking = asyncio.Lock()
 
     def committed(self) -> None:
-        """Something was committed that the index may not have."""
+        """Update the index: something was committed that it may not have."""
         if self._following is None or self._following.done():
             self._following = self._tasks.spawn(self._follow(), name="search index")
 
@@ -88,7 +97,10 @@ class PostgresSearch:
         complete = await self._catch_up()
         end = NEWEST if before is None else before
         async with self._borrow() as connection:
-            rows = await connection.fetch(_HITS, match_expression(terms), end, workspace_id, limit)
+            wanted = match_expression(terms), end, workspace_id, limit
+            rows = await connection.fetch(_NEWEST_HITS, *wanted)
+            if len(rows) < limit:
+                rows = await connection.fetch(_ALL_HITS, *wanted)
         following = str(rows[-1]["document_id"]) if len(rows) == limit else None
         return SearchPage(items=tuple(_hit(row, terms) for row in rows), next=following, complete=complete)
 
@@ -117,17 +129,22 @@ class PostgresSearch:
 
     async def _take_slice(self) -> bool:
         """Whether there may be more."""
-        async with self._taking, self._borrow() as connection, connection.transaction():
-            rows = await connection.fetch(_TAKE, SLICE)
-            changed = dict.fromkeys(
-                (row["session_id"], row["message_id"]) for row in sorted(rows, key=lambda row: row["place"])
-            )
-            for session_id, message_id in changed:
-                await self._put(connection, session_id, message_id)
+        async with self._taking, self._borrow() as connection:
+            if not await connection.fetchval(_WAITS):
+                return False
+            async with connection.transaction():
+                # A crash that loses this also brings back what was queued.
+                await connection.execute("SET LOCAL synchronous_commit = off")
+                rows = await connection.fetch(_TAKE, SLICE)
+                changed = dict.fromkeys(
+                    (row["session_id"], row["message_id"]) for row in sorted(rows, key=lambda row: row["place"])
+                )
+                for session_id, message_id in changed:
+                    await self._put(connection, session_id, message_id)
             return len(rows) == SLICE
 
     async def _put(self, connection: Any, session_id: str, message_id: str | None) -> None:
-        """In a savepoint: what the index does not take costs its own words, and no others."""
+        """Put a text into the index, in a savepoint: one that it refuses loses its own words, and no others."""
         try:
             async with connection.transaction():
                 if message_id is None:
@@ -169,7 +186,9 @@ async def _put_title(connection: Any, session_id: str) -> None:
 
 
 def fold_word(word: str) -> str:
-    """Without case and accents."""
+    """The text without case and accents."""
+    if word.isascii():  # most are
+        return word.lower()[:MAX_WORD]
     parts = unicodedata.normalize("NFKD", word.casefold())
     return "".join(char for char in parts if not unicodedata.combining(char))[:MAX_WORD]
 
@@ -255,8 +274,10 @@ def _matches(words: Sequence[tuple[str, int, int]], term: Term) -> Iterator[tupl
     wanted = [word for word, _, _ in words_in(term.text) if word]
     if not wanted:
         return
-    for begin in range(len(words) - len(wanted) + 1):
-        found = [word for word, _, _ in words[begin : begin + len(wanted)]]
-        same = found[:-1] == wanted[:-1]
-        if same and (found[-1].startswith(wanted[-1]) if term.prefix else found[-1] == wanted[-1]):
-            yield begin, begin + len(wanted)
+    *before, last = wanted
+    for end in range(len(before), len(words)):
+        word = words[end][0]
+        if word == last or (term.prefix and word.startswith(last)):
+            begin = end - len(before)
+            if [word for word, _, _ in words[begin:end]] == before:
+                yield begin, end + 1

@@ -2,9 +2,9 @@
 
 Owns connections, transactions, event numbers and the order of publishing. Must not know what the queries mean.
 
-The writer takes all waiting units and commits them together: one transaction, one fsync. It tries them without
-savepoints; if one fails, it begins again with a savepoint for each. Deltas alone are committed without waiting for the
-disk (`synchronous_commit = off`); the next durable commit brings them there.
+The writer takes all waiting units and commits them together: one message, one transaction, one fsync. If one of them
+fails, it begins again with a savepoint for each. Deltas alone are committed without waiting for the disk
+(`synchronous_commit = off`); the next durable commit brings them there.
 
 If the writer's connection breaks, it comes back by itself. A commit whose answer was lost is looked up (`writers`): a
 unit is never answered before its fate is known.
@@ -15,33 +15,45 @@ workspaces that it holds: every transaction first locks their leases, and fails 
 
 import asyncio
 import logging
+import os
+import secrets
+import threading
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import asyncpg
 
 from longboat.backoff import Backoff
 from longboat.errors import DataDirError, OwnerLost, StoreLost, StoreUnavailable
-from longboat.store.postgres.connection import (
+from longboat.store.address import describe_dsn
+from longboat.store.changes import concerns_inbox
+from longboat.store.postgres.calls import MAX_CALLS, Call, Functions, call_all
+from longboat.store.postgres.connections import (
     COMMAND_S,
-    CONNECT_S,
-    FAILURES,
-    SERVER_SETTINGS,
-    PostgresReader,
+    PooledConnection,
     connect,
+    hosts_of,
+    is_by_socket,
+    is_pooled,
+)
+from longboat.store.postgres.locking import ServerLock
+from longboat.store.postgres.schema import migrate
+from longboat.store.postgres.search import PostgresSearch
+from longboat.store.postgres.statements import (
+    FAILURES,
+    LEASE_LOST,
+    PostgresReader,
     is_lost,
+    is_temporary,
     load_statements,
-    migrate,
-    prepare,
     translate_error,
     unavailable,
 )
-from longboat.store.postgres.search import PostgresSearch
+from longboat.store.postgres.wakeups import Topic, Wakeups
 from longboat.store.protocol import Entry, Listener, Report, Unit, Write, WriteMissed
 from longboat.store.publishing import PendingUnit, Publisher, number_frames
 from longboat.store.queries import Reader
@@ -54,66 +66,89 @@ T = TypeVar("T")
 MAX_BATCH = 256
 READERS = 8
 REPLAYERS = 4
-"""Connections of the pool that may read the log at the same time: other reads do not wait for them."""
+"""Connections of the pool that may read the log or search at the same time: other reads do not wait for them."""
+SEARCHERS = 2
+"""Those of them that may search, which can take as long as any statement may: replays do not wait for that."""
+RESERVED = 2
+"""Connections of the pool that all of these leave alone: renewing a lease must not wait for them (G3)."""
 SEQS = 1000
-"""As many seqs are taken at a time; the sequence of the schema says so too."""
-SERVER_LOCK = 0x626F6174
-LOCK_S = 5.0
-"""How long to wait for the lock of a server that is just ending, or of our own broken connection."""
+"""How many seqs are taken at a time, the same number as in the schema."""
 RECONNECT = Backoff(base_s=0.1, ceiling_s=2.0)
 CLOSE_S = 3.0
 """How long a closing store waits for a database that is away."""
 
 
-_BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
-_END_BACKEND = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2"
+_COUNT_COMMITS = "INSERT INTO writers VALUES ($1, 0) ON CONFLICT DO NOTHING"
+_COMMITS = "SELECT commits FROM writers WHERE node = $1"
+_CONFIRM_COMMITS = "UPDATE writers SET commits = commits WHERE node = $1 RETURNING commits"
 
-
-LEASE_LOST = "LB001"
-"""What `check_leases` of the schema raises."""
 UNFENCED = ""
 """The workspace of units that belong to none."""
 
 
 @dataclass(slots=True)
-class Hold:
+class WriteRight:
     """The right to write to a workspace, and the number of its newest event."""
 
     epoch: int
     number: int = 0
 
 
-class _UnitFailed(Exception):
-    """A unit failed by itself: the others of its batch have to be done again without it."""
-
-
 @asynccontextmanager
-async def open_postgres(dsn: str, *, node: str = "") -> AsyncIterator["PostgresStore"]:
+async def open_postgres(
+    dsn: str, *, node: str = "", on_wait: Callable[[str], None] | None = None
+) -> AsyncIterator["PostgresStore"]:
     """Connect, migrate and begin a new epoch; closing waits for what was submitted. `node`: the name of one of several
-    servers; without a name, the server has the database to itself."""
+    servers; without a name, the server has the database to itself. With `on_wait`, waits for a database that is away:
+    it is told the problem whenever that changes."""
     async with Tasks() as tasks:
-        try:
-            store = PostgresStore(dsn, tasks, node=node)
-            await store.open()
-        except (*FAILURES, ValueError) as error:
-            why = str(error) or type(error).__name__
-            raise DataDirError(
-                f"Cannot open the store {describe_dsn(dsn)}: {why}. Check that PostgreSQL runs and that the address, "
-                "user and password are right.",
-                code="store_unreachable",
-            ) from error
+        store = await _open(dsn, tasks, node=node, on_wait=on_wait)
         try:
             yield store
         finally:
             await store.aclose()
 
 
-def describe_dsn(dsn: str) -> str:
-    """An address without its password."""
-    parts = urlsplit(dsn)
-    _, _, host = parts.netloc.rpartition("@")
-    user = f"{parts.username}@" if parts.username else ""
-    return f"{parts.scheme}://{user}{host}{parts.path}"
+async def _open(dsn: str, tasks: Tasks, *, node: str, on_wait: Callable[[str], None] | None) -> "PostgresStore":
+    failures, told = 0, ""
+    while True:
+        store = PostgresStore(dsn, tasks, node=node)
+        try:
+            await store.open()
+        except (*FAILURES, ValueError, StoreUnavailable) as error:
+            cause = error.__cause__ if isinstance(error, StoreUnavailable) and error.__cause__ else error
+            refusal = _refusal(dsn, cause)
+            if on_wait is None or not _may_come_back(dsn, cause):
+                raise refusal from error
+            if told != refusal.message:
+                told = refusal.message
+                on_wait(told)
+        else:
+            return store
+        failures += 1
+        await asyncio.sleep(RECONNECT.delay(failures))
+
+
+def _may_come_back(dsn: str, error: BaseException) -> bool:
+    if isinstance(error, FileNotFoundError) and not is_by_socket(dsn, os.environ):
+        return False  # a certificate is missing
+    is_standby = isinstance(error, asyncpg.TargetServerAttributeNotMatched)
+    return is_temporary(error) or (is_standby and len(hosts_of(dsn, os.environ)) > 1)  # one of them will be promoted
+
+
+def _refusal(dsn: str, error: BaseException) -> DataDirError:
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return DataDirError(
+            f"The database {describe_dsn(dsn)} does not accept writes: it is a standby, or set to read only. Name "
+            "its primary, or all its hosts with commas between them.",
+            code="store_read_only",
+        )
+    why = str(error) or type(error).__name__
+    return DataDirError(
+        f"Cannot open the store {describe_dsn(dsn)}: {why}. Check that PostgreSQL runs and that the address, "
+        "user and password are right.",
+        code="store_unreachable",
+    )
 
 
 class PostgresStore:
@@ -121,10 +156,13 @@ class PostgresStore:
 
     def __init__(self, dsn: str, tasks: Tasks, *, node: str = "") -> None:
         self.epoch = 0
+        self.instance = secrets.token_hex(8) if node else ""
+        """Tells this start of a node from all others: it counts its commits under this name."""
         self._dsn = dsn
         self._tasks = tasks
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         self._node = node
-        self._holds: dict[str, Hold] = {}
+        self._rights: dict[str, WriteRight] = {}
         self._tell_lost: Callable[[str], None] = lambda _: None
         self._statements = load_statements()
         self._publisher = Publisher()
@@ -132,9 +170,11 @@ class PostgresStore:
         self._seqs: deque[range] = deque()
         self._next_seq = 0
         self._taking_seqs: asyncio.Task[None] | None = None
+        self._pooled = False
+        """Whether a pooler is between us and the database: then no session is ours."""
         self._connection: Any = None
-        self._backend: tuple[int, object] | None = None
-        """What the database knows our last connection by: its process, and when that began."""
+        self._lock = ServerLock(dsn, node=node, pooled=False)
+        self._functions = Functions(self._statements)
         self._commits = 0
         """How many transactions were committed, as the database counts them: tells the fate of the last one."""
         self._lost: StoreLost | None = None
@@ -144,34 +184,47 @@ class PostgresStore:
         self._closing = False
         self._writer: asyncio.Task[None] | None = None
         self._pool: Any = None
+        self._reading = asyncio.Semaphore(READERS - RESERVED)
         self._replays = asyncio.Semaphore(REPLAYERS)
-        self._search = PostgresSearch(self._borrow, tasks)
-        self.reads = QueriedReads(self.read, self._search)
+        self._searches = asyncio.Semaphore(SEARCHERS)
+        self._search = PostgresSearch(self._borrow_to_search, tasks)
+        self.wakeups = Wakeups(node, self._connect, self._borrow, tasks)
+        self.reads = QueriedReads(self.read, self._search, self._publisher.histories)
 
     async def open(self) -> None:
-        self._connection = await connect(self._dsn)
+        self._pooled = await is_pooled(self._dsn)
+        self._lock = ServerLock(self._dsn, node=self._node, pooled=self._pooled)
+        self._connection = await self._connect()
         try:
-            await self._lock(self._connection)
+            await self._lock.take(self._connection)
             self._schema = await migrate(self._connection)
+            await self._lock.check_nodes(self._connection)
             self.epoch = await self._connection.fetchval(self._statements["epoch_raise"].sql)
             if not self._node:
-                self._holds = await self._read_holds()
-            await self._connection.execute("INSERT INTO writers VALUES ($1, 0) ON CONFLICT DO NOTHING", self._node)
-            self._commits = await self._read_commits()
-            await self._take_seqs()
+                self._rights = await self._read_rights()
+            await self._connection.execute(_COUNT_COMMITS, self.instance)
+            self._commits = await self._read_commits() or 0
+            kind = PooledConnection if self._pooled else asyncpg.Connection
             self._pool = await asyncpg.create_pool(
-                self._dsn,
+                connect=self._connect,
+                connection_class=kind,
+                reset=_keep_as_it_is,
                 min_size=1,
                 max_size=READERS,
-                timeout=CONNECT_S,
-                command_timeout=COMMAND_S,
-                init=prepare,
-                server_settings=SERVER_SETTINGS,
             )
+            await self._take_seqs()
         except BaseException:
             self._connection.terminate()
+            if self._pool is not None:
+                self._pool.terminate()
             raise
         self._writer = self._tasks.spawn(self._write(), name="store writer", awaited=True)
+        if self._node and not self._pooled:  # through a pooler, nobody would be heard
+            self._tasks.spawn(self.wakeups.listen(), name="hear other servers")
+
+    async def _connect(self, *_: Any, **__: Any) -> Any:
+        """Open a connection for the pool. The pool passes options of its own; `connect` knows them already."""
+        return await connect(self._dsn, pooled=self._pooled)
 
     async def aclose(self) -> None:
         self._closing = True
@@ -180,17 +233,21 @@ class PostgresStore:
             _, late = await asyncio.wait([self._writer], timeout=CLOSE_S)
             if late and self._connection is not None:  # the database stands still
                 self._connection.terminate()
-            await asyncio.wait([self._writer], timeout=CLOSE_S)
+            await asyncio.wait([self._writer], timeout=2 * CLOSE_S)
         self._pool.terminate()
         await self._search.aclose()
         if self._connection is not None:
             with suppress(Exception):
-                await self._connection.close(timeout=CLOSE_S)
+                async with asyncio.timeout(CLOSE_S):
+                    await self._connection.execute("DELETE FROM writers WHERE node = $1 AND node != ''", self.instance)
+                    await self._connection.close()
 
     def settle(self, batch: Sequence[PendingUnit]) -> None:
         """Publish what was committed and answer its submitters, in the order of the log."""
         self._search.committed()
         self._publisher.settle(batch)
+        if self._node and any(pending.error is None and concerns_inbox(pending.unit) for pending in batch):
+            self.wakeups.send(Topic.INBOX)
 
     # For the runtime
 
@@ -199,10 +256,14 @@ class PostgresStore:
         return self._lost.message if self._lost is not None else self._publisher.problem
 
     def next_seq(self) -> int:
-        if len(self._seqs) < 2 and (self._taking_seqs is None or self._taking_seqs.done()):
-            self._taking_seqs = self._tasks.spawn(self._refill_seqs(), name="seqs")
+        if threading.get_ident() != self._thread:
+            return asyncio.run_coroutine_threadsafe(self._await_seq(), self._loop).result()
+        if len(self._seqs) < 2:
+            self._refilling()
         if not self._seqs:
-            raise StoreUnavailable("The database is slow: no number is left for this prompt. Resend it in a moment.")
+            raise StoreUnavailable(
+                "The database did not respond in time, so the prompt was not accepted. Send it again in a moment."
+            )
         seq = self._next_seq
         self._next_seq += 1
         if self._next_seq == self._seqs[0].stop:
@@ -212,7 +273,7 @@ class PostgresStore:
 
     def submit(self, unit: Unit) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(PendingUnit(unit, future))
+        self._waiting.append(PendingUnit(unit, future, self._rights.get(unit.workspace_id)))
         self._wake.set()
         return future
 
@@ -229,80 +290,114 @@ class PostgresStore:
         """PostgreSQL checks its own pages; here only whether it answers, and what it holds."""
         async with asyncio.timeout(limit_s):
             (row,) = await self.read(lambda reader: reader.fetch("check_counts"))
-            async with self._borrow() as connection:
+            async with self._reading, self._borrow() as connection:
                 size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
         return Report(file=describe_dsn(self._dsn), size=size, schema=self._schema, counts=dict(row), problems=())
 
-    async def read(self, query: Callable[[Reader], Coroutine[Any, Any, T]], *, replay: bool = False) -> T:
-        """Run `query` in one read transaction: what `reads` is made of."""
+    async def read(
+        self, query: Callable[[Reader], Coroutine[Any, Any, T]], *, replay: bool = False, alone: bool = False
+    ) -> T:
+        """Run `query` in one read transaction: what `reads` is made of. What fetches only once needs none."""
+        transaction = {} if alone else {"isolation": "repeatable_read", "readonly": True}
         if not replay:
-            return await self._read(query)
+            return await self._read(query, transaction)
         async with self._replays:
-            return await self._read(query)
+            return await self._read(query, transaction)
 
-    async def _read(self, query: Callable[[Reader], Coroutine[Any, Any, T]]) -> T:
-        """Once more if the connection broke: the pool may have kept one that is long gone."""
+    async def _read(self, query: Callable[[Reader], Coroutine[Any, Any, T]], transaction: Mapping[str, Any]) -> T:
+        """Read, and once more if the connection broke: the pool may have kept one that is long gone."""
         try:
-            return await self._read_once(query)
+            return await self._read_once(query, transaction)
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, Exception) or not is_lost(error.__cause__):
                 raise
-        return await self._read_once(query)
+        return await self._read_once(query, transaction)
 
-    async def _read_once(self, query: Callable[[Reader], Coroutine[Any, Any, T]]) -> T:
-        async with self._borrow() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
+    async def _read_once(self, query: Callable[[Reader], Coroutine[Any, Any, T]], transaction: Mapping[str, Any]) -> T:
+        async with self._reading, self._borrow(**transaction) as connection:
             return await query(PostgresReader(connection))
 
     @asynccontextmanager
-    async def _borrow(self) -> AsyncIterator[Any]:
+    async def _borrow_to_search(self) -> AsyncIterator[Any]:
+        async with self._searches, self._replays, self._reading, self._borrow() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _borrow(self, **transaction: Any) -> AsyncIterator[Any]:
+        """Read on one connection. Through a pooler always in a transaction: only there our limits hold."""
         try:
             async with self._pool.acquire(timeout=COMMAND_S) as connection:
-                yield connection
+                if not transaction and not self._pooled:
+                    yield connection
+                    return
+                async with connection.transaction(**transaction):
+                    yield connection
         except FAILURES as error:
             why = str(error) or type(error).__name__
             raise StoreUnavailable(f"The database cannot be read: {why}.") from error
 
     # Numbers
 
+    async def _await_seq(self) -> int:
+        """For a thread, which may wait: an import needs many, and leaves enough for prompts."""
+        if len(self._seqs) < 2:
+            await asyncio.wait([self._refilling()])
+        return self.next_seq()
+
+    def _refilling(self) -> "asyncio.Task[None]":
+        if self._taking_seqs is None or self._taking_seqs.done():
+            self._taking_seqs = self._tasks.spawn(self._refill_seqs(), name="seqs")
+        return self._taking_seqs
+
     async def _refill_seqs(self) -> None:
         try:
             await self._take_seqs()
-        except FAILURES as error:  # the next prompt tries again
+        except StoreUnavailable as error:  # the next prompt tries again
             logger.warning("no seqs could be taken: %s", error)
 
     async def _take_seqs(self) -> None:
-        source = self._connection if self._pool is None else self._pool
-        first: int = await source.fetchval(self._statements["seqs_reserve"].sql)
+        async with self._borrow() as connection:
+            first: int = await connection.fetchval(self._statements["seqs_reserve"].sql)
         if first < self._next_seq:
             return  # taken before `hold` took newer ones
         if not self._seqs:
             self._next_seq = first
         self._seqs.append(range(first, first + SEQS))
 
-    async def _read_holds(self) -> dict[str, Hold]:
+    async def _read_rights(self) -> dict[str, WriteRight]:
         rows = await self._connection.fetch(self._statements["last_numbers"].sql)
-        return {row["workspace_id"]: Hold(self.epoch, row["last"]) for row in rows}
+        return {row["workspace_id"]: WriteRight(self.epoch, row["last"]) for row in rows}
 
     # For a node
 
     def hold(self, workspace_id: str, *, epoch: int, number: int, first_seq: int) -> None:
         """From now on, this node may write to this workspace. The seqs begin anew: those that the node had are older
         than those that the former owner has handed out."""
-        self._holds[workspace_id] = Hold(epoch, number)
+        self._rights[workspace_id] = WriteRight(epoch, number)
+        self._publisher.histories.forget_all()  # another node may have written to it since
+        if first_seq < self._next_seq:
+            return  # ours were taken later still
         self._seqs = deque([range(first_seq, first_seq + SEQS)])
         self._next_seq = first_seq
 
     def let_go(self, workspace_id: str) -> None:
         """From now on, units of this workspace are refused."""
-        self._holds.pop(workspace_id, None)
+        self._rights.pop(workspace_id, None)
 
     def when_lost(self, told: Callable[[str], None]) -> None:
         """Call this with each workspace that turns out to have another owner."""
         self._tell_lost = told
 
-    def borrow(self) -> AbstractAsyncContextManager[Any]:
-        """A connection of the readers, for a moment."""
-        return self._borrow()
+    @asynccontextmanager
+    async def borrow(self) -> AsyncIterator[Any]:
+        """A connection of the readers, for a moment. Canceling takes effect at once, also if the database stands still:
+        the connection is dropped, because the pool would wait for its statement."""
+        async with self._borrow() as connection:
+            try:
+                yield connection
+            except asyncio.CancelledError:
+                connection.terminate()
+                raise
 
     # The writer
 
@@ -318,9 +413,11 @@ class PostgresStore:
                 return
 
     async def _commit(self, batch: Sequence[PendingUnit]) -> None:
-        """A connection that broke while nobody used it costs nothing: the batch is done on a new one."""
+        """Commit a batch. If the connection broke while nobody used it, the batch is done on a new one."""
         if self._lost is not None:
             return _refuse(batch, self._lost)
+        if self._connection is not None and self._connection.is_closed():
+            self._drop_connection(ConnectionError("closed"))  # before anything is sent: nothing is in doubt
         is_new = self._connection is None
         try:
             if self._connection is None:
@@ -330,61 +427,128 @@ class PostgresStore:
             self._drop_connection(error)
             if is_lost(error) and not isinstance(error, TimeoutError) and not is_new and not self._closing:
                 return await self._commit(batch)
-            _refuse(batch, self._lost or _unavailable(error))
+            _refuse(batch, error if isinstance(error, OwnerLost) else self._lost or _unavailable(error))
 
     async def _transact(self, batch: Sequence[PendingUnit]) -> None:
         """Numbers are taken back if nothing comes of them, whatever the reason."""
         owned = self._refuse_foreign(batch)
         if not owned:
             return
-        holds = {pending.unit.workspace_id: self._hold_of(pending.unit.workspace_id) for pending in owned}
-        numbers = {workspace_id: hold.number for workspace_id, hold in holds.items()}
+        rights = {pending.unit.workspace_id: self._right_of(pending.unit.workspace_id) for pending in owned}
+        numbers = {workspace_id: right.number for workspace_id, right in rights.items()}
         committed = False
         try:
-            await self._apply_all(owned, holds, numbers)
-            committed = await self._end(owned)
+            committed = await self._apply_together(owned, rights) or await self._apply_apart(owned, rights, numbers)
         except asyncpg.PostgresError as error:
             if error.sqlstate != LEASE_LOST:
                 raise
-            await self._connection.execute("ROLLBACK")
-            await self._drop_lost_leases(holds)
+            await self._roll_back()
+            await self._drop_lost_leases(rights)
         finally:
             if not committed:
-                _take_back(holds, numbers)
+                _take_back(rights, numbers)
         if not committed and any(pending.error is None for pending in owned):
             await self._transact(owned)
 
-    async def _apply_all(
-        self, batch: Sequence[PendingUnit], holds: Mapping[str, Hold], numbers: Mapping[str, int]
-    ) -> None:
-        try:
-            await self._begin(batch, holds)
-            await self._apply_together(batch, holds)
-        except _UnitFailed as failed:
-            _take_back(holds, numbers)
-            await self._connection.execute("ROLLBACK")
-            if len(batch) == 1:
-                batch[0].fail(translate_error(_cause(failed)))
-                return
-            await self._begin(batch, holds)
-            for pending in batch:
-                await self._apply_apart(pending, holds)
+    # All units at once
 
-    async def _begin(self, batch: Sequence[PendingUnit], holds: Mapping[str, Hold]) -> None:
+    async def _apply_together(self, batch: Sequence[PendingUnit], rights: Mapping[str, WriteRight]) -> bool:
+        """Commit all units at once; returns whether they are committed. If one fails, none is."""
+        _forget_results(batch)
+        try:
+            calls = self._plan(batch, rights)
+            if calls is None:
+                return False
+            await self._functions.make(self._connection, [name for name, _, _ in calls])
+            await self._call_all(batch, rights, calls)
+        except Exception as error:
+            if is_lost(error):
+                await self._settle_doubt(error)
+            elif getattr(error, "sqlstate", None) == LEASE_LOST:
+                raise
+            else:
+                await self._roll_back()
+                if len(batch) == 1:
+                    batch[0].fail(translate_error(error))
+                return False
+        self._commits += 1
+        return True
+
+    async def _settle_doubt(self, error: Exception) -> None:
+        """Returns if the transaction was committed. Otherwise it certainly was not, and can be done again."""
+        self._drop_connection(error)
+        if not await self._was_committed():
+            raise error
+
+    async def _call_all(
+        self, batch: Sequence[PendingUnit], rights: Mapping[str, WriteRight], calls: Sequence[Call]
+    ) -> None:
+        """One statement is a transaction by itself. Only a unit with very many writes needs several."""
+        first, leases = self._opening(batch, rights)
+        if len(calls) <= MAX_CALLS:
+            return await call_all(self._connection, calls, first=first, arguments=leases)
+        await self._connection.execute("BEGIN")
+        await call_all(self._connection, calls[:MAX_CALLS], first=first, arguments=leases)
+        for start in range(MAX_CALLS, len(calls), MAX_CALLS):
+            await call_all(self._connection, calls[start : start + MAX_CALLS])
+        await self._connection.execute("COMMIT")
+        return None
+
+    def _opening(self, batch: Sequence[PendingUnit], rights: Mapping[str, WriteRight]) -> tuple[str, Sequence[Any]]:
+        """What a transaction begins with: the fence, before anything is written."""
+        columns = ["check_leases($1, $2)"] if self._node else []
+        if not any(pending.unit.durable for pending in batch):
+            columns.append("set_config('synchronous_commit', 'off', true)")
+        fenced = _fenced_epochs(rights)
+        return ", ".join(columns), [list(fenced), list(fenced.values())] if self._node else []
+
+    def _plan(self, batch: Sequence[PendingUnit], rights: Mapping[str, WriteRight]) -> list[Call] | None:
+        """Everything that is written. None if that depends on what is there, or if functions would not last."""
+        if self._pooled or any(entry.only_with is not None for pending in batch for entry in pending.unit.entries):
+            return None
+        calls: list[Call] = [("commit_count", (self._commits + 1, self.instance), 1)]
+        appended: list[tuple[WriteRight, Entry, PendingUnit]] = []
         for pending in batch:
-            pending.published.clear()
-            pending.error = None
+            right = rights[pending.unit.workspace_id]
+            right.number += sum(len(entry.bodies) for entry in pending.unit.entries)
+            calls += [
+                (write.query, self._arguments_of(write, right.number), write.rows) for write in pending.unit.writes
+            ]
+            appended += [(right, entry, pending) for entry in pending.unit.entries]
+        if appended:
+            name, values = self._append_of(appended)
+            calls.append((name, values, len(appended)))
+        return calls
+
+    # Each unit for itself
+
+    async def _apply_apart(
+        self, batch: Sequence[PendingUnit], rights: Mapping[str, WriteRight], numbers: Mapping[str, int]
+    ) -> bool:
+        """Commit each unit for itself; returns whether the batch is committed, without the units that fail."""
+        if len(batch) == 1 and batch[0].error is not None:
+            return False
+        _take_back(rights, numbers)
+        _forget_results(batch)
+        await self._begin(batch, rights)
+        for pending in batch:
+            await self._apply_in_savepoint(pending, rights)
+        return await self._end(batch)
+
+    async def _begin(self, batch: Sequence[PendingUnit], rights: Mapping[str, WriteRight]) -> None:
         durable = any(pending.unit.durable for pending in batch)
         mode = "" if durable else "SET LOCAL synchronous_commit = off;"
-        count = f"UPDATE writers SET commits = {self._commits + 1} WHERE node = {_literal(self._node)}"
-        fence = f"SELECT check_leases({_leases(holds)});" if self._node else ""
-        await self._connection.execute(f"BEGIN; {mode} {fence} {count}")
+        count = f"UPDATE writers SET commits = {self._commits + 1} WHERE node = {_literal(self.instance)}"
+        fence = f"SELECT check_leases({_leases(rights)});" if self._node else ""
+        await self._connection.execute(f"BEGIN; {self._lock.in_transaction()} {mode} {fence} {count}")
+
+    async def _roll_back(self) -> None:
+        if self._connection.is_in_transaction():
+            await self._connection.execute("ROLLBACK")
 
     async def _end(self, batch: Sequence[PendingUnit]) -> bool:
         """Whether it is committed. If the answer to the commit is lost, look whether it was done; until that is known,
         nothing is answered."""
-        if len(batch) == 1 and batch[0].error is not None:
-            return False  # rolled back
         try:
             await self._connection.execute("COMMIT")
         except Exception as error:
@@ -399,206 +563,218 @@ class PostgresStore:
 
     # What a node may write
 
-    def _hold_of(self, workspace_id: str) -> Hold:
-        if workspace_id not in self._holds and (workspace_id == UNFENCED or not self._node):
-            self._holds[workspace_id] = Hold(self.epoch)
-        return self._holds[workspace_id]
+    def _right_of(self, workspace_id: str) -> WriteRight:
+        if workspace_id not in self._rights and (workspace_id == UNFENCED or not self._node):
+            self._rights[workspace_id] = WriteRight(self.epoch)
+        return self._rights[workspace_id]
 
     def _refuse_foreign(self, batch: Sequence[PendingUnit]) -> Sequence[PendingUnit]:
-        """The units that this server may write; the others fail."""
+        """The units that this server may write; the others fail, also those of an earlier time as the owner."""
         if not self._node:
             return batch
         for pending in batch:
-            if pending.unit.workspace_id != UNFENCED and pending.unit.workspace_id not in self._holds:
+            right = self._rights.get(pending.unit.workspace_id)
+            if pending.unit.workspace_id != UNFENCED and (right is None or pending.right is not right):
                 pending.fail(OwnerLost())
         return [pending for pending in batch if not isinstance(pending.error, OwnerLost)]
 
-    async def _drop_lost_leases(self, holds: Mapping[str, Hold]) -> None:
+    async def _drop_lost_leases(self, rights: Mapping[str, WriteRight]) -> None:
         rows = await self._connection.fetch(
-            "SELECT workspace_id, epoch FROM leases WHERE workspace_id = ANY($1)", list(holds)
+            "SELECT workspace_id, epoch FROM leases WHERE workspace_id = ANY($1)", list(rights)
         )
         now = {row["workspace_id"]: row["epoch"] for row in rows}
-        for workspace_id, hold in holds.items():
-            if workspace_id != UNFENCED and now.get(workspace_id) != hold.epoch:
-                if self._holds.get(workspace_id) is hold:
-                    self.let_go(workspace_id)
+        for workspace_id, right in rights.items():
+            current = self._rights.get(workspace_id) is right  # otherwise the loss is known, and it may be ours again
+            if workspace_id != UNFENCED and now.get(workspace_id) != right.epoch and current:
+                self.let_go(workspace_id)
                 self._tell_lost(workspace_id)
 
-    # One batch
+    # One unit
 
-    async def _apply_together(self, batch: Sequence[PendingUnit], holds: Mapping[str, Hold]) -> None:
-        appended: list[tuple[Hold, Entry, PendingUnit]] = []
-        for pending in batch:
-            hold = holds[pending.unit.workspace_id]
-            try:
-                appended += [(hold, entry, pending) for entry in await self._apply(pending.unit, hold)]
-            except Exception as error:
-                if is_lost(error):
-                    raise
-                raise _UnitFailed from error
-        await self._append(appended)
-
-    async def _apply_apart(self, pending: PendingUnit, holds: Mapping[str, Hold]) -> None:
-        """In a savepoint: its failure leaves the others of the batch alone."""
-        hold = holds[pending.unit.workspace_id]
-        number = hold.number
+    async def _apply_in_savepoint(self, pending: PendingUnit, rights: Mapping[str, WriteRight]) -> None:
+        """Write one unit. Its failure leaves the others of the batch alone."""
+        right = rights[pending.unit.workspace_id]
+        number = right.number
         await self._connection.execute("SAVEPOINT unit")
         try:
-            entries = await self._apply(pending.unit, hold)
-            await self._append([(hold, entry, pending) for entry in entries])
+            entries = await self._apply(pending.unit, right)
+            await self._append([(right, entry, pending) for entry in entries])
         except Exception as error:
             if is_lost(error):
                 raise
-            hold.number = number
-            pending.fail(translate_error(_cause(error)))
+            right.number = number
+            pending.fail(translate_error(error))
             await self._connection.execute("ROLLBACK TO SAVEPOINT unit")
         await self._connection.execute("RELEASE SAVEPOINT unit")
 
-    async def _apply(self, unit: Unit, hold: Hold) -> list[Entry]:
+    async def _apply(self, unit: Unit, right: WriteRight) -> list[Entry]:
         """The writes of a unit; its entries, as far as they are to be appended."""
         # Before anything is numbered: an entry that is left out has no number.
         entries = [
             entry
             for entry in unit.entries
-            if entry.only_with is None or await self._change(entry.only_with, hold.number)
+            if entry.only_with is None or await self._change(entry.only_with, right.number)
         ]
-        newest = hold.number + sum(len(entry.bodies) for entry in entries)
+        newest = right.number + sum(len(entry.bodies) for entry in entries)
         for write in unit.writes:
             await self._change(write, newest)
-        hold.number = newest
+        right.number = newest
         return entries
 
     async def _change(self, write: Write, newest: int) -> int:
         """How many rows it changed."""
-        statement = self._statements[write.query]
-        params = {**write.params, "number": newest} if statement.numbered else write.params
-        status: str = await self._connection.execute(statement.sql, *statement.arguments(params))
+        sql = self._statements[write.query].sql
+        status: str = await self._connection.execute(sql, *self._arguments_of(write, newest))
         changed = int(status.rpartition(" ")[2])
         if write.rows is not None and changed != write.rows:
             raise WriteMissed(f"{write.query} changed {changed} rows instead of {write.rows}")
         return changed
 
-    async def _append(self, appended: Sequence[tuple[Hold, Entry, PendingUnit]]) -> None:
-        """Entries of one or many units: one statement."""
-        if not appended:
-            return
+    def _arguments_of(self, write: Write, newest: int) -> list[Any]:
+        statement = self._statements[write.query]
+        return statement.arguments({**write.params, "number": newest} if statement.numbered else write.params)
+
+    async def _append(self, appended: Sequence[tuple[WriteRight, Entry, PendingUnit]]) -> None:
+        if appended:
+            name, values = self._append_of(appended)
+            await self._connection.execute(self._statements[name].sql, *values)
+
+    def _append_of(self, appended: Sequence[tuple[WriteRight, Entry, PendingUnit]]) -> tuple[str, Sequence[Any]]:
+        """The query that appends them, and its arguments."""
+        rows = self._rows_of(appended)
+        if len(rows) == 1:
+            return "event_append_one", rows[0]
+        return "event_append", [list(column) for column in zip(*rows, strict=True)]
+
+    def _rows_of(self, appended: Sequence[tuple[WriteRight, Entry, PendingUnit]]) -> list[tuple[Any, ...]]:
+        """Entries of one or many units, numbered, as rows of the log."""
         last: dict[str, int] = {}
-        for hold, entry, pending in appended:
+        for right, entry, pending in appended:
             workspace_id = pending.unit.workspace_id
-            last[workspace_id] = last.get(workspace_id, hold.number) - len(entry.bodies)
+            last[workspace_id] = last.get(workspace_id, right.number) - len(entry.bodies)
         rows: list[tuple[Any, ...]] = []
         now_s = int(time.time())
-        for hold, entry, pending in appended:
+        for right, entry, pending in appended:
             workspace_id = pending.unit.workspace_id
-            published = number_frames(workspace_id, hold.epoch, entry, last[workspace_id] + 1)
+            published = number_frames(workspace_id, right.epoch, entry, last[workspace_id] + 1)
             last[workspace_id] = published.last
             pending.published.append(published)
             rows.append(
                 (
-                    *(workspace_id, published.first, published.last, hold.epoch, entry.session_id),
+                    *(workspace_id, published.first, published.last, right.epoch, entry.session_id),
                     *(entry.parent_session_id, entry.message_id, entry.run_seq, now_s, published.data),
                 )
             )
-        columns = (list(column) for column in zip(*rows, strict=True))
-        try:
-            await self._connection.execute(self._statements["event_append"].sql, *columns)
-        except Exception as error:
-            if is_lost(error):
-                raise
-            raise _UnitFailed from error
+        return rows
 
     # A connection that breaks
 
     def _drop_connection(self, error: Exception) -> None:
-        """Also one in an unknown state is of no use."""
+        """Drop the connection, also if its state is unknown."""
         if self._connection is not None:
             logger.debug("the connection to the database is dropped: %r", error)
             self._connection.terminate()
             self._connection = None
 
     async def _was_committed(self) -> bool:
-        """Whether the last transaction was: asks until the database answers. What is submitted meanwhile is refused."""
+        """Whether the last transaction was: asks until the database answers. What is submitted meanwhile is refused.
+        Raises OwnerLost if no one will know: the store closes before, or the database has forgotten us."""
         failures, wanted = 0, self._commits + 1
-        end: float | None = None
         while self._lost is None:
+            closing = self._closing
             try:
-                await self._reconnect()
-                return await self._read_commits() >= wanted
+                async with asyncio.timeout(CLOSE_S if closing else None):
+                    await self._reconnect()
+                    final = await self._lock.end_broken(self._connection)
+                    done = (await self._read_commits(confirm=True) or 0) >= wanted
+                if done or final:
+                    return done
+                raise StoreUnavailable(
+                    "The database is still finishing requests from a lost connection. Try again in a moment."
+                )
+            except OwnerLost:
+                raise
             except Exception as error:  # whatever it is, the fate is not known yet
                 self._drop_connection(error)
                 failures += 1
                 waiting, self._waiting = list(self._waiting), deque()
                 _refuse(waiting, _unavailable(error))
                 self.settle(waiting)
-            now = asyncio.get_running_loop().time()
-            if self._closing:
-                end = now + CLOSE_S if end is None else end
-                if now >= end:
-                    return False
+            if closing:
+                raise OwnerLost
             await asyncio.sleep(RECONNECT.delay(failures))
         return False
 
     async def _reconnect(self) -> None:
-        connection = await connect(self._dsn)
+        connection = await self._connect()
         try:
-            await self._lock(connection)
+            await self._lock.take(connection)
+            await self._lock.check_nodes(connection)
         except DataDirError as error:
             connection.terminate()
-            raise self._lose("another server uses it now") from error
+            raise self.lose("another server uses it now") from error
         except BaseException:
             connection.terminate()
             raise
-        self._connection = connection
-        if (commits := await self._read_commits()) < self._commits:
+        self._connection, self._functions = connection, Functions(self._statements)
+        commits = await self._read_commits()
+        if commits is None or commits < self._commits:
             if not self._node:
-                raise self._lose("it lost what was written last, as after a crash")
-            self._commits = commits
+                raise self.lose("it lost what was written last, as after a crash")
+            self._commits = commits or 0
             self._lose_leases()
+        if commits is None:  # nobody knows what became of the last commit: another server may use our name now
+            await self._connection.execute(_COUNT_COMMITS, self.instance)
+            raise OwnerLost
 
-    async def _read_commits(self) -> int:
-        commits: int = await self._connection.fetchval("SELECT commits FROM writers WHERE node = $1", self._node)
+    async def _read_commits(self, *, confirm: bool = False) -> int | None:
+        """None: they are not counted there. `confirm`: after a transaction of ours that may still be under way, perhaps
+        waiting for a standby. This commit waits for both, and proves all earlier ones."""
+        query = _CONFIRM_COMMITS if confirm else _COMMITS
+        async with self._connection.transaction():
+            commits: int | None = await self._connection.fetchval(query, self.instance)
         return commits
 
     def _lose_leases(self) -> None:
         """The database lost what was written last, as after a crash. With new epochs, clients notice what they have
         seen too much."""
         logger.error("the database lost what was written last: every workspace is opened again")
-        for workspace_id in [each for each in self._holds if each != UNFENCED]:
+        for workspace_id in [each for each in self._rights if each != UNFENCED]:
             self.let_go(workspace_id)
             self._tell_lost(workspace_id)
 
-    def _lose(self, why: str) -> StoreLost:
-        """From now on everything is refused."""
+    def lose(self, why: str) -> StoreLost:
+        """Refuse everything from now on."""
+        if self._lost is not None:
+            return self._lost
         self._lost = StoreLost(why)
         logger.error("%s", self._lost.message)
         self._tell_gone()
         return self._lost
 
-    async def _lock(self, connection: Any) -> None:
-        """One server, or only nodes. Our own broken connection may hold the lock until the database notices."""
-        deadline = asyncio.get_running_loop().time() + LOCK_S
-        how = "pg_try_advisory_lock_shared" if self._node else "pg_try_advisory_lock"
-        while not await connection.fetchval(f"SELECT {how}($1)", SERVER_LOCK):
-            if self._backend is not None:
-                await connection.execute(_END_BACKEND, *self._backend)
-            if asyncio.get_running_loop().time() >= deadline:
-                raise DataDirError(
-                    f"Another Longboat server uses the store {describe_dsn(self._dsn)}. Stop it first, or name "
-                    "another database with --store. Servers that share a database need LONGBOAT_CLUSTER_SECRET, each "
-                    "of them.",
-                    code="store_in_use",
-                )
-            await asyncio.sleep(0.1)
-        self._backend = tuple(await connection.fetchrow(_BACKEND))
+
+async def _keep_as_it_is(connection: Any) -> None:
+    """Readers set nothing and lock nothing that would outlive their transaction: that is one round trip less."""
 
 
-def _take_back(holds: Mapping[str, Hold], numbers: Mapping[str, int]) -> None:
-    for workspace_id, hold in holds.items():
-        hold.number = numbers[workspace_id]
+def _take_back(rights: Mapping[str, WriteRight], numbers: Mapping[str, int]) -> None:
+    for workspace_id, right in rights.items():
+        right.number = numbers[workspace_id]
 
 
-def _leases(holds: Mapping[str, Hold]) -> str:
-    fenced = {workspace_id: hold.epoch for workspace_id, hold in holds.items() if workspace_id != UNFENCED}
+def _forget_results(batch: Sequence[PendingUnit]) -> None:
+    for pending in batch:
+        pending.published.clear()
+        pending.error = None
+
+
+def _fenced_epochs(rights: Mapping[str, WriteRight]) -> dict[str, int]:
+    """The leases in the order in which every transaction locks them."""
+    return {workspace_id: rights[workspace_id].epoch for workspace_id in sorted(rights) if workspace_id != UNFENCED}
+
+
+def _leases(rights: Mapping[str, WriteRight]) -> str:
+    fenced = _fenced_epochs(rights)
     names = ",".join(map(_literal, fenced))
     return f"ARRAY[{names}]::text[], ARRAY[{','.join(map(str, fenced.values()))}]::bigint[]"
 
@@ -611,12 +787,6 @@ def _literal(text: str) -> str:
 def _refuse(batch: Sequence[PendingUnit], error: StoreUnavailable) -> None:
     for pending in batch:
         pending.fail(error)
-
-
-def _cause(error: BaseException) -> Exception:
-    cause = error.__cause__ if isinstance(error, _UnitFailed) else error
-    assert isinstance(cause, Exception)
-    return cause
 
 
 def _unavailable(error: Exception) -> StoreUnavailable:

@@ -1,5 +1,6 @@
 """The inbox: pages of it, and what changed since a client last looked."""
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -32,9 +33,7 @@ async def read_inbox_since(
     changed = [place for place, mark in marks.items() if known is None or known.get(place) != mark]
     if known is None or len(changed) > limit:
         return marks, await read_inbox(reader, person, before=2**62, limit=limit)
-    items = decode_readable(
-        _item, await reader.fetch("inbox_some", person=person, places=msgspec.json.encode(changed).decode())
-    )
+    items = await _read_some(reader, person, changed)
     removed = tuple(str(place) for place in known if place not in marks)
     return marks, InboxChange(changed=tuple(items), removed=removed, **await _counts(reader, person))
 
@@ -45,6 +44,16 @@ async def read_inbox_after(reader: Reader, place: int | None, *, limit: int) -> 
         return (newest[0]["seq"] if newest else 0), []
     rows = await reader.fetch("inbox_after", after=place, limit=limit)
     return (rows[-1]["place"] if rows else place), decode_readable(_item, rows)
+
+
+async def read_inbox_items(reader: Reader, places: Collection[int]) -> list[InboxItem]:
+    """These items as far as they are still there, oldest first."""
+    return (await _read_some(reader, "", places))[::-1]
+
+
+async def _read_some(reader: Reader, person: str, places: Collection[int]) -> list[InboxItem]:
+    wanted = msgspec.json.encode(list(places)).decode()
+    return decode_readable(_item, await reader.fetch("inbox_some", person=person, places=wanted))
 
 
 async def _counts(reader: Reader, person: str) -> dict[str, int]:

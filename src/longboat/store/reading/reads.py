@@ -15,6 +15,7 @@ from longboat.store.queries import Reader
 from longboat.store.reading.inbox import read_inbox, read_inbox_after, read_inbox_since
 from longboat.store.reading.log import PENDING, read_log_page, read_pending, read_snapshot
 from longboat.store.reading.model_requests import read_request_body, read_requests
+from longboat.store.reading.pruning import read_old_events, read_old_requests
 from longboat.store.reading.statistics import read_session_timeline, read_session_usage, read_stats
 from longboat.store.reading.transcripts import (
     ALL,
@@ -28,6 +29,7 @@ from longboat.store.reading.transcripts import (
     undone_turn,
 )
 from longboat.store.reads import Ask, InboxMarks
+from longboat.store.recent_histories import RecentHistories
 from longboat.store.records import (
     AttachedClient,
     ExportRecord,
@@ -64,12 +66,12 @@ from longboat.store.rows import (
     workspace_from_row,
 )
 from longboat.wire.asks import Permission, Question
-from longboat.wire.figures import SessionTimeline, SessionUsage, Stats
 from longboat.wire.inbox import InboxEvent, InboxItem, InboxPage
 from longboat.wire.listings import Archived, SessionOrder
-from longboat.wire.models import ClientInfo, Message, Run, RunState, Session, Snapshot
+from longboat.wire.models import Canceled, ClientInfo, Message, Run, RunState, Session, Snapshot
 from longboat.wire.search import SearchPage
-from longboat.wire.workshop import TodoItem
+from longboat.wire.statistics import SessionTimeline, SessionUsage, Stats
+from longboat.wire.workspace_state import TodoItem
 
 if TYPE_CHECKING:
     from longboat.permissions.rules import Rule, Traits
@@ -86,9 +88,11 @@ BY_ID: dict[type, str] = {Permission: "permission_by_id", Question: "question_by
 
 class RunRead(Protocol):
     """Runs a query on a reader, in one read transaction. `replay`: for somebody who reads the log. However many they
-    are, no other read waits for them."""
+    are, no other read waits for them. `alone`: it fetches only once, so it sees one state in any case."""
 
-    def __call__(self, query: Callable[[Reader], Coroutine[Any, Any, T]], *, replay: bool = False) -> Awaitable[T]: ...
+    def __call__(
+        self, query: Callable[[Reader], Coroutine[Any, Any, T]], *, replay: bool = False, alone: bool = False
+    ) -> Awaitable[T]: ...
 
 
 class Search(Protocol):
@@ -98,37 +102,41 @@ class Search(Protocol):
 
 
 class QueriedReads:
-    def __init__(self, read: RunRead, search: Search) -> None:
+    def __init__(self, read: RunRead, search: Search, histories: RecentHistories) -> None:
         self._read = read
         self._search = search
+        self._histories = histories
+
+    async def _fetch(self, query: str, **params: Any) -> Sequence[Row]:
+        return await self._read(lambda reader: reader.fetch(query, **params), alone=True)
 
     # Workspaces and clients
 
     async def workspace(self, workspace_id: str) -> WorkspaceRecord | None:
-        rows = await self._read(lambda reader: reader.fetch("workspace_by_id", workspace_id=workspace_id))
+        rows = await self._fetch("workspace_by_id", workspace_id=workspace_id)
         return workspace_from_row(rows[0]) if rows else None
 
     async def workspace_at(self, path: str, home: str | None = None) -> WorkspaceRecord | None:
-        rows = await self._read(lambda reader: reader.fetch("workspace_by_path", path=path, home=home))
+        rows = await self._fetch("workspace_by_path", path=path, home=home)
         return workspace_from_row(rows[0]) if rows else None
 
     async def workspaces(self) -> list[WorkspaceRecord]:
-        return [workspace_from_row(row) for row in await self._read(lambda reader: reader.fetch("workspaces_all"))]
+        return [workspace_from_row(row) for row in await self._fetch("workspaces_all")]
 
     async def workspace_activity(self) -> dict[str, WorkspaceActivity]:
-        rows = await self._read(lambda reader: reader.fetch("workspaces_activity"))
+        rows = await self._fetch("workspaces_activity")
         return {row["workspace_id"]: activity_from_row(row) for row in rows}
 
     async def unfinished_workspaces(self) -> list[str]:
-        rows = await self._read(lambda reader: reader.fetch("workspaces_unfinished"))
+        rows = await self._fetch("workspaces_unfinished")
         return [row["workspace_id"] for row in rows]
 
     async def clients(self, workspace_id: str) -> tuple[ClientInfo, ...]:
-        rows = await self._read(lambda reader: reader.fetch("clients_of", workspace_id=workspace_id))
+        rows = await self._fetch("clients_of", workspace_id=workspace_id)
         return tuple(map(client_from_row, rows))
 
     async def all_clients(self) -> list[AttachedClient]:
-        rows = await self._read(lambda reader: reader.fetch("clients_all"))
+        rows = await self._fetch("clients_all")
         return [AttachedClient(workspace_id=row["workspace_id"], client=client_from_row(row)) for row in rows]
 
     async def stats(self, workspace_id: str | None, since: str) -> Stats:
@@ -138,7 +146,7 @@ class QueriedReads:
 
     async def session(self, workspace_id: str, session_id: str) -> SessionRecord | None:
         where = {"session_id": session_id, "workspace_id": workspace_id}
-        rows = await self._read(lambda reader: reader.fetch("session_by_id", **where))
+        rows = await self._fetch("session_by_id", **where)
         if not rows:
             return None
         row = rows[0]
@@ -147,7 +155,7 @@ class QueriedReads:
 
     async def listed_session(self, workspace_id: str, session_id: str) -> SessionRecord | None:
         where = {"session_id": session_id, "workspace_id": workspace_id}
-        rows = await self._read(lambda reader: reader.fetch("session_whole", **where))
+        rows = await self._fetch("session_whole", **where)
         if not rows:
             return None
         row = rows[0]
@@ -174,7 +182,7 @@ class QueriedReads:
 
     async def child_sessions(self, workspace_id: str, parent_id: str) -> list[str]:
         where = {"parent_id": parent_id, "workspace_id": workspace_id}
-        rows = await self._read(lambda reader: reader.fetch("sessions_of_parent", **where))
+        rows = await self._fetch("sessions_of_parent", **where)
         return [row["session_id"] for row in rows]
 
     async def session_usage(self, workspace_id: str, session_id: str) -> SessionUsage:
@@ -184,14 +192,15 @@ class QueriedReads:
         return await self._read(lambda reader: read_session_timeline(reader, workspace_id, session_id))
 
     async def history(self, session_id: str, *, after: int) -> SessionHistory:
-        return await self._read(lambda reader: read_history(reader, session_id, after=after))
+        read = partial(self._read, lambda reader: read_history(reader, session_id, after=after))
+        return await self._histories.get(session_id, after=after, read=read)
 
     async def todos(self, session_id: str) -> tuple[TodoItem, ...]:
-        rows = await self._read(lambda reader: reader.fetch("todos_of", session_id=session_id))
+        rows = await self._fetch("todos_of", session_id=session_id)
         return todo_items(rows[0]) if rows else ()
 
     async def grants(self, session_id: str, tools: "Traits") -> "tuple[Rule, ...]":
-        rows = await self._read(lambda reader: reader.fetch("grants_of", session_id=session_id))
+        rows = await self._fetch("grants_of", session_id=session_id)
         return tuple(rule_from_row(row, tools) for row in rows)
 
     # Messages
@@ -211,7 +220,7 @@ class QueriedReads:
 
     async def run(self, workspace_id: str, run_id: str) -> RunRecord | None:
         where = {"workspace_id": workspace_id, "run_id": run_id}
-        rows = await self._read(lambda reader: reader.fetch("run_by_id", **where))
+        rows = await self._fetch("run_by_id", **where)
         return record_from_row(rows[0]) if rows else None
 
     async def runs(
@@ -220,7 +229,7 @@ class QueriedReads:
         query = "runs_page" if session_id is None else "runs_page_session"
         page = {"before": NEWEST if before is None else before, "state": state, "limit": limit}
         where = {"workspace_id": workspace_id} | ({} if session_id is None else {"session_id": session_id})
-        rows = await self._read(lambda reader: reader.fetch(query, **where, **page))
+        rows = await self._fetch(query, **where, **page)
         # Of one session all can be read, or the session is damaged; of many, what can be read.
         runs = decode_readable(run_from_row, rows) if session_id is None else [run_from_row(row) for row in rows]
         return runs, rows[-1]["seq"] if len(rows) == limit else None
@@ -228,8 +237,12 @@ class QueriedReads:
     async def unfinished_runs(self, workspace_id: str) -> UnfinishedRuns:
         return await self._read(lambda reader: _unfinished(reader, workspace_id))
 
+    async def canceled_with(self, session_id: str, key: str) -> Canceled | None:
+        rows = await self._fetch("cancel_by_key", session_id=session_id, key=key)
+        return msgspec.json.decode(rows[0]["canceled"], type=Canceled) if rows else None
+
     async def runs_without_end(self, workspace_id: str, session_id: str) -> list[RunWithoutEnd]:
-        rows = await self._read(lambda reader: reader.fetch("runs_without_end", workspace_id=workspace_id))
+        rows = await self._fetch("runs_without_end", workspace_id=workspace_id)
         return [
             RunWithoutEnd(
                 seq=row["seq"],
@@ -255,7 +268,7 @@ class QueriedReads:
 
     async def ask(self, workspace_id: str, ask_id: str, shape: type[Ask]) -> Ask | None:
         where = {"id": ask_id, "workspace_id": workspace_id}
-        rows = await self._read(lambda reader: reader.fetch(BY_ID[shape], **where))
+        rows = await self._fetch(BY_ID[shape], **where)
         return ask_from_row(rows[0], shape) if rows else None
 
     async def pending_asks(self, workspace_id: str, shape: type[Ask]) -> tuple[Ask, ...]:
@@ -263,7 +276,7 @@ class QueriedReads:
 
     async def last_answered(self, workspace_id: str, run_id: str) -> Question | None:
         where = {"workspace_id": workspace_id, "run_id": run_id}
-        rows = await self._read(lambda reader: reader.fetch("question_answered_last", **where))
+        rows = await self._fetch("question_answered_last", **where)
         return ask_from_row(rows[0], Question) if rows else None
 
     # The inbox
@@ -284,12 +297,12 @@ class QueriedReads:
         return {row["place"] for row in rows}
 
     async def push_subscriptions(self) -> list[PushSubscription]:
-        return [PushSubscription(**row) for row in await self._read(lambda reader: reader.fetch("push_all"))]
+        return [PushSubscription(**row) for row in await self._fetch("push_all")]
 
     # Files
 
     async def last_read(self, session_id: str, path: str) -> str | None:
-        rows = await self._read(lambda reader: reader.fetch("read_of", session_id=session_id, path=path))
+        rows = await self._fetch("read_of", session_id=session_id, path=path)
         return rows[0]["digest"] if rows else None
 
     async def changes(
@@ -298,15 +311,15 @@ class QueriedReads:
         return await self._read(lambda reader: _changes(reader, workspace_id, session_id, run_id, path))
 
     async def run_clients(self, session_id: str) -> dict[str, str]:
-        rows = await self._read(lambda reader: reader.fetch("run_clients", session_id=session_id))
+        rows = await self._fetch("run_clients", session_id=session_id)
         return {legible_text(row["run_id"]): legible_text(row["client_id"]) for row in rows}
 
     async def reverts(self, session_id: str) -> list[RevertRecord]:
-        rows = await self._read(lambda reader: reader.fetch("reverts_of", session_id=session_id))
+        rows = await self._fetch("reverts_of", session_id=session_id)
         return [revert_from_row(row) for row in rows]
 
     async def unsettled_changes(self, session_id: str) -> list[FileChangeRecord]:
-        rows = await self._read(lambda reader: reader.fetch("changes_unsettled", session_id=session_id))
+        rows = await self._fetch("changes_unsettled", session_id=session_id)
         return [change_from_row(row) for row in rows]
 
     async def newest_turn(self, session_id: str) -> TurnRecord | None:
@@ -316,7 +329,7 @@ class QueriedReads:
         return await self._read(lambda reader: undone_turn(reader, session_id))
 
     async def undone_turns(self, session_id: str) -> int:
-        rows = await self._read(lambda reader: reader.fetch("turns_undone", session_id=session_id))
+        rows = await self._fetch("turns_undone", session_id=session_id)
         return int(rows[0]["turns"])
 
     # Whole sessions
@@ -330,7 +343,7 @@ class QueriedReads:
     # The log
 
     async def newest_event(self, workspace_id: str) -> int:
-        rows = await self._read(lambda reader: reader.fetch("event_newest", workspace_id=workspace_id))
+        rows = await self._fetch("event_newest", workspace_id=workspace_id)
         return rows[0]["last"] if rows else 0
 
     async def has_event(self, workspace_id: str, *, number: int, epoch: int) -> bool:
@@ -348,6 +361,23 @@ class QueriedReads:
 
     async def snapshot(self, workspace_id: str, session_id: str | None, *, sessions: int) -> tuple[int, Snapshot]:
         return await self._read(lambda reader: read_snapshot(reader, workspace_id, session_id, sessions), replay=True)
+
+    # What is forgotten
+
+    async def old_events(self, workspace_id: str, *, before_s: int, now_s: int) -> int | None:
+        return await self._read(lambda reader: read_old_events(reader, workspace_id, before_s=before_s, now_s=now_s))
+
+    async def oldest_events(self, workspace_id: str, *, up_to: int, most: int) -> tuple[int, int] | None:
+        (row,) = await self._fetch("events_oldest", workspace_id=workspace_id, up_to=up_to, most=most)
+        return None if row["first"] is None else (row["first"], row["last"])
+
+    async def old_requests(self, *, after: int, before_s: int, now_s: int, most: int) -> int | None:
+        limits = {"after": after, "before_s": before_s, "now_s": now_s, "most": most}
+        return await self._read(lambda reader: read_old_requests(reader, **limits), alone=True)
+
+    async def old_request_pieces(self, *, after: int, before_s: int, most: int) -> list[int]:
+        rows = await self._fetch("request_pieces_old", after=after, before_s=before_s, most=most)
+        return [row["place"] for row in rows]
 
 
 SessionRows = tuple[list[Row], int | None]

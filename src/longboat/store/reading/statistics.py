@@ -7,7 +7,8 @@ from operator import itemgetter
 
 from longboat.store.protocol import Row
 from longboat.store.queries import Reader
-from longboat.wire.figures import (
+from longboat.wire.models import Outcome, Usage
+from longboat.wire.statistics import (
     CallOutcome,
     CallSpan,
     DayFigures,
@@ -22,7 +23,6 @@ from longboat.wire.figures import (
     Stats,
     ToolFigures,
 )
-from longboat.wire.models import Outcome, Usage
 
 MAX_SESSIONS = 50
 MAX_RUNS = 500

@@ -77,11 +77,13 @@ async def _message(reader: Reader, row: Row) -> Message:
 
 async def read_history(reader: Reader, session_id: str, *, after: int) -> SessionHistory:
     told = await reader.fetch("surroundings_of", session_id=session_id)
+    rows = await reader.fetch("messages_page", session_id=session_id, after=after, limit=ALL)
     return SessionHistory(
-        messages=await read_messages(reader, session_id, after=after),
+        messages=[await _message(reader, row) for row in rows],
         surroundings={row["run_id"]: row["text"] for row in told},
         reverts=[revert_from_row(row) for row in await reader.fetch("reverts_of", session_id=session_id)],
         has_unsettled_changes=bool(await reader.fetch("changes_unsettled", session_id=session_id)),
+        size=sum(len(row["parts"]) for row in rows),
     )
 
 

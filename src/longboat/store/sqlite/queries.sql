@@ -142,11 +142,11 @@ WHERE sessions.workspace_id = :workspace_id AND messages.finished_at IS NULL ORD
 SELECT session_id, first, last, frames FROM events WHERE message_id = :message_id AND first > :whole_at ORDER BY first;
 
 -- name: run_insert
--- Accept a prompt.
+-- Accept a prompt; if its session is idle, it starts at once.
 INSERT INTO runs (seq, run_id, workspace_id, session_id, state, delivery, prompt, attachments, fingerprint, model, approve,
-    options, parent_run_id, parent_session_id, accepted_at, client_id)
+    options, parent_run_id, parent_session_id, accepted_at, started_at, client_id)
 VALUES (:seq, :run_id, :workspace_id, :session_id, :state, :delivery, :prompt, :attachments, :fingerprint, :model, :approve,
-    :options, :parent_run_id, :parent_session_id, :accepted_at, :client_id);
+    :options, :parent_run_id, :parent_session_id, :accepted_at, :started_at, :client_id);
 
 -- name: run_update
 -- A change in a run's life. A finished run never changes again.
@@ -197,6 +197,18 @@ VALUES (:session_id, :first_seq, :last_seq, :canceled_by);
 -- All that cancels have covered in a session is finished.
 DELETE FROM cancel_covers WHERE session_id = :session_id;
 
+-- name: cancel_key_insert
+-- A cancel with its key and its answer.
+INSERT INTO cancel_keys (session_id, key, canceled, made_s) VALUES (:session_id, :key, :canceled, :made_s);
+
+-- name: cancel_by_key
+-- What a cancel with this key was answered.
+SELECT canceled FROM cancel_keys WHERE session_id = :session_id AND key = :key;
+
+-- name: cancel_keys_prune
+-- Forget the keys of cancels that nobody sends again.
+DELETE FROM cancel_keys WHERE made_s < :before_s;
+
 -- name: event_append
 -- One entry of the log.
 INSERT INTO events (workspace_id, first, last, epoch, session_id, parent_session_id, message_id, run_seq, written_s, frames)
@@ -223,15 +235,23 @@ SELECT first, last, epoch FROM events WHERE workspace_id = :workspace_id AND las
 -- Where a workspace's log stands.
 SELECT last, epoch FROM events WHERE workspace_id = :workspace_id ORDER BY last DESC LIMIT 1;
 
+-- name: event_written
+-- The entry behind a number, and when it was written.
+SELECT last, written_s FROM events WHERE workspace_id = :workspace_id AND last > :number ORDER BY last LIMIT 1;
+
+-- name: events_needed
+-- What follows this number is still needed by a message that is being written.
+SELECT min(messages.whole_at) AS number FROM messages JOIN sessions USING (session_id)
+WHERE sessions.workspace_id = :workspace_id AND messages.finished_at IS NULL;
+
+-- name: events_oldest
+-- The first and the last of the oldest entries: up to a number, and at most a given count of them.
+SELECT min(oldest.last) AS first, max(oldest.last) AS last FROM (
+    SELECT last FROM events WHERE workspace_id = :workspace_id AND last <= :up_to ORDER BY last LIMIT :most) AS oldest;
+
 -- name: events_prune
--- Forget the oldest entries, but neither the newest of all nor what an open message still needs. Leaves no gap.
-DELETE FROM events WHERE workspace_id = :workspace_id AND last <= (
-    SELECT max(old.last) FROM events AS old
-    WHERE old.workspace_id = :workspace_id AND old.written_s < :before_s
-        AND old.last < (SELECT max(newest.last) FROM events AS newest WHERE newest.workspace_id = :workspace_id)
-        AND old.last <= coalesce((
-            SELECT min(messages.whole_at) FROM messages JOIN sessions USING (session_id)
-            WHERE sessions.workspace_id = :workspace_id AND messages.finished_at IS NULL), old.last));
+-- Forget a stretch of the log.
+DELETE FROM events WHERE workspace_id = :workspace_id AND last BETWEEN :first AND :last;
 
 -- name: client_put
 -- A client holds the workspace.
@@ -247,8 +267,8 @@ DELETE FROM clients WHERE workspace_id = :workspace_id AND client_id = :client_i
 SELECT client_id, attached_at FROM clients WHERE workspace_id = :workspace_id ORDER BY attached_at, client_id;
 
 -- name: clients_all
--- Who held what when the server ended.
-SELECT workspace_id, client_id, attached_at FROM clients;
+-- Who holds what, or held it when the server ended.
+SELECT workspace_id, client_id, attached_at FROM clients ORDER BY attached_at, client_id;
 
 -- name: permission_put
 -- An ask, pending, answered or withdrawn; only a pending one can still change.
@@ -495,17 +515,25 @@ WHERE session_id = :session_id AND run_id = :run_id ORDER BY place;
 -- One piece of a session's requests.
 SELECT content FROM request_pieces WHERE session_id = :session_id AND digest = :digest;
 
+-- name: requests_by_age
+-- Requests behind a place, in order, and when they were sent.
+SELECT place, sent_s FROM model_requests WHERE place > :after ORDER BY place LIMIT :most;
+
 -- name: requests_prune
--- Forget the requests of runs that sent nothing for long. Those of a run build on each other: they go together.
-DELETE FROM model_requests WHERE session_id IN (SELECT session_id FROM sessions WHERE workspace_id = :workspace_id)
+-- Forget the requests of runs with one among these places that sent nothing for long. They build on each other: all go.
+DELETE FROM model_requests WHERE (session_id, run_id) IN (
+        SELECT old.session_id, old.run_id FROM model_requests AS old WHERE old.place > :after AND old.place <= :up_to)
     AND NOT EXISTS (
         SELECT 1 FROM model_requests AS newer WHERE newer.session_id = model_requests.session_id
             AND newer.run_id = model_requests.run_id AND newer.sent_s >= :before_s);
 
+-- name: request_pieces_old
+-- Pieces behind a place that no request had for long.
+SELECT place FROM request_pieces WHERE place > :after AND used_s < :before_s ORDER BY place LIMIT :most;
+
 -- name: request_pieces_prune
--- Forget the pieces that no request had for long.
-DELETE FROM request_pieces WHERE used_s < :before_s - 86400
-    AND session_id IN (SELECT session_id FROM sessions WHERE workspace_id = :workspace_id);
+-- Forget those of these pieces that no request had since.
+DELETE FROM request_pieces WHERE place IN (SELECT value FROM json_each(:places)) AND used_s < :before_s;
 
 -- name: messages_undo
 -- Take the end of the transcript out of it.

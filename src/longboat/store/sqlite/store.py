@@ -57,6 +57,7 @@ async def open_sqlite(path: Path) -> AsyncIterator["SqliteStore"]:
         raise DataDirError(_why_closed(path, error)) from error
     finally:
         given_up.set()
+    store.start()
     try:
         yield store
     finally:
@@ -122,15 +123,18 @@ class SqliteStore:
         self._closing = threading.Event()
         self._inbox: SimpleQueue[PendingUnit | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_loop, name="store-writer", daemon=True)
-        self._thread.start()
         # Opened now: later another file might be in the place of this one (D8).
         self._readers = _Readers(path, READERS, "store-reader")
         self._replayers = _Readers(path, REPLAYERS, "store-replayer")
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="store-check")
         self._search = Search(path, loop)
-        self.reads = QueriedReads(self.read, self._search)
+        self.reads = QueriedReads(self.read, self._search, self._publisher.histories)
 
     # On the loop
+
+    def start(self) -> None:
+        """Start the thread that writes; `aclose` ends it."""
+        self._thread.start()
 
     @property
     def problem(self) -> str | None:
@@ -144,7 +148,9 @@ class SqliteStore:
         self._inbox.put(PendingUnit(unit, future))
         return future
 
-    async def read(self, query: Callable[[SqliteReader], Coroutine[Any, Any, T]], *, replay: bool = False) -> T:
+    async def read(
+        self, query: Callable[[SqliteReader], Coroutine[Any, Any, T]], *, replay: bool = False, alone: bool = False
+    ) -> T:
         """Run `query` on a reader, in one read transaction, off the loop: what `reads` is made of."""
         readers = self._replayers if replay else self._readers
         try:

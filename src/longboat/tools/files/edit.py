@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.tools.context import ToolContext, ToolError, parse
-from longboat.tools.files.file_io import Change, make, read
+from longboat.tools.files.file_io import Change, change_file, read
 from longboat.tools.files.paths import Target, resolve
 from longboat.tools.files.replacement import Replaced, replace
 from longboat.tools.files.text import NotText, decode, diff
@@ -60,7 +60,7 @@ async def edit_file(context: ToolContext, tool: str, path: str, edits: Sequence[
     before = await asyncio.to_thread(read, target)
     await context.check_read(target.path, before)
     change, remarks = await asyncio.to_thread(_edited, target, before, edits)
-    parts = await make(context, change, tool=tool, title=f"Edit {target.shown}")
+    parts = await change_file(context, change, tool=tool, title=f"Edit {target.shown}")
     return ToolResult(content="\n\n".join([f"Edited {target.shown}: {'; '.join(remarks)}.", *parts]))
 
 

@@ -78,7 +78,7 @@ class Change:
     difference: str
 
 
-async def make(context: ToolContext, change: Change, *, tool: str, title: str) -> list[str]:
+async def change_file(context: ToolContext, change: Change, *, tool: str, title: str) -> list[str]:
     """Ask, make the change, and record it. Returns the paragraphs for the model: the difference and diagnostics.
 
     A cancel before the write leaves the file alone; one that comes later lets the write be recorded first.
@@ -100,7 +100,7 @@ async def make(context: ToolContext, change: Change, *, tool: str, title: str) -
 
 
 async def apply(context: ToolContext, change: Change) -> str:
-    """What `make` does once it may: for a tool that has asked already. Returns what the context says of it."""
+    """What `change_file` does once it may: for a tool that has asked already. Returns what the context says of it."""
     return await _finish_despite_cancel(_commit(context, change))
 
 
@@ -111,13 +111,13 @@ async def apply_all(context: ToolContext, changes: Sequence[Change]) -> list[str
 
 async def _commit_all(context: ToolContext, changes: Sequence[Change]) -> list[str]:
     async with _expected(context, changes) as keys:
-        await asyncio.to_thread(_replace_all, context.directory, changes)
+        await asyncio.to_thread(_replace_all, context, changes)
     return await asyncio.gather(*(_note(context, key, change) for key, change in zip(keys, changes, strict=True)))
 
 
 async def _commit(context: ToolContext, change: Change) -> str:
     async with _expected(context, [change]) as (key,):
-        await asyncio.to_thread(_replace, context.directory, change)
+        await asyncio.to_thread(_replace, context, change)
     return await _note(context, key, change)
 
 
@@ -152,7 +152,7 @@ async def _finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:
             raise
 
 
-def _replace(directory: Path, change: Change) -> None:
+def _replace(context: ToolContext, change: Change) -> None:
     target, path, before = change.target, change.target.path, change.before
     try:
         if before is None:
@@ -163,7 +163,9 @@ def _replace(directory: Path, change: Change) -> None:
         try:
             write_new(temporary, change.after, like=None if before is None else path)
             with REPLACING:
-                _check_unchanged(directory, target, before)
+                _check_unchanged(context.directory, target, before)
+                if not context.may_change():
+                    raise ToolError(f"This server no longer owns the workspace. {target.shown} was not written.")
                 os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -171,17 +173,17 @@ def _replace(directory: Path, change: Change) -> None:
         raise ToolError(f"{target.shown} cannot be written: {error.strerror or error}.") from None
 
 
-def _replace_all(directory: Path, changes: Sequence[Change]) -> None:
+def _replace_all(context: ToolContext, changes: Sequence[Change]) -> None:
     made: list[Change] = []
     try:
         for change in changes:
-            _replace(directory, change)
+            _replace(context, change)
             made.append(change)
     except ToolError:
         for change in made:
             back = Change(target=change.target, before=change.after, after=change.before or b"", difference="")
             with suppress(ToolError):  # changed by someone else since: theirs stays
-                _replace(directory, back)
+                _replace(context, back)
         raise
 
 

@@ -5,12 +5,13 @@ use too. Must not know turns.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
+from longboat.errors import OwnerLost
 from longboat.tools.context import ToolError
 from longboat.tools.files.file_io import REPLACING, open_file, write_new
 from longboat.tools.files.paths import Target
@@ -33,19 +34,20 @@ class Foreign(Exception):
         self.paths = paths
 
 
-def put_back(wanted: Sequence[Restore]) -> None:
-    """Raises Foreign, or OSError for a disk that does not take it: then what was put back so far is undone too."""
+def put_back(wanted: Sequence[Restore], may_change: Callable[[], bool]) -> None:
+    """Raises Foreign, or OSError for a disk that does not take it: then what was put back so far is undone too. Raises
+    OwnerLost when this server may no longer change files: what is left to do is the next owner's."""
     foreign = [each.path for each in wanted if not _is_ours(each)]
     if foreign:
         raise Foreign(*foreign)
     done: list[Restore] = []
     try:
         for each in wanted:
-            done += _swapped(each)
+            done += _swapped(each, may_change)
     except (Foreign, OSError):
         for each in reversed(done):
             with suppress(Foreign, OSError):  # changed by someone else since: theirs stays
-                _swapped(Restore(path=each.path, now=each.then, then=each.now))
+                _swapped(Restore(path=each.path, now=each.then, then=each.now), may_change)
         raise
 
 
@@ -61,7 +63,7 @@ def tidy(restored: Sequence[Restore], workspace: Path) -> None:
             above = above.parent
 
 
-def _swapped(wanted: Restore) -> list[Restore]:
+def _swapped(wanted: Restore, may_change: Callable[[], bool]) -> list[Restore]:
     """Put one file back. Returns it, or nothing if it was already so."""
     path, then = wanted.path, wanted.then
     temporary = path.with_name(f".longboat-{token_hex(8)}")
@@ -75,6 +77,8 @@ def _swapped(wanted: Restore) -> list[Restore]:
                 return []
             if found != wanted.now:
                 raise Foreign(path)
+            if not may_change():
+                raise OwnerLost
             if then is None:
                 path.unlink()
             else:

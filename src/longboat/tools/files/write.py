@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from longboat.tools.context import ToolContext, ToolError, parse
-from longboat.tools.files.file_io import Change, make, read_if_there
+from longboat.tools.files.file_io import Change, change_file, read_if_there
 from longboat.tools.files.paths import Target, resolve
 from longboat.tools.files.text import NotText, Text, decode, diff
 from longboat.tools.protocol import ToolCall, ToolResult
@@ -48,7 +48,7 @@ class WriteTool:
         difference = await asyncio.to_thread(_difference, target, before, text)
         verb = "Create" if before is None else "Replace"
         change = Change(target=target, before=before, after=after, difference=difference)
-        parts = await make(context, change, tool="write", title=f"{verb} {target.shown}")
+        parts = await change_file(context, change, tool="write", title=f"{verb} {target.shown}")
         summary = f"{verb}d {target.shown} ({len(after):,} bytes).{remark}"
         return ToolResult(content="\n\n".join([summary, *parts]))
 

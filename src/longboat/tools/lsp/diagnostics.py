@@ -42,17 +42,17 @@ class DiagnosticsTool(LanguageServerTool):
         target = await asyncio.to_thread(resolve, context.directory, wanted.path or ".")
         if await asyncio.to_thread(target.path.is_dir):
             await permit_read(context, "diagnostics", target)
-            report = await self._servers.check_files(target.path)
+            report = await self.servers.check_files(target.path)
         else:
             source = await open_source(context, "diagnostics", wanted.path or ".")
-            report = await self._servers.check_file(source.target.path, source.text)
+            report = await self.servers.check_file(source.target.path, source.text)
         return ToolResult(content=self._describe(report))
 
     def _describe(self, report: Report) -> str:
         said = report.said
         lines = [
             f"{join_names(report.names)}: {summary(said)}.",
-            *diagnostic_lines(said, self._servers.display_path, most=MAX_LINES),
+            *diagnostic_lines(said, self.servers.display_path, most=MAX_LINES),
         ]
         if report.looked_at < report.files:
             lines.append(f"(Checked {report.looked_at} of {report.files} files: those that changed last.)")

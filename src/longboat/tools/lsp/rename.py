@@ -68,7 +68,7 @@ class RenameTool(LanguageServerTool):
 
     async def _changes(self, context: ToolContext, location: SymbolLocation, wanted: Input) -> list[Change]:
         source = location.source
-        server = await self._servers.serving(source.target.path, source.text, "rename_provider")
+        server = await self.servers.serving(source.target.path, source.text, "rename_provider")
         questions = location.questions(newName=wanted.new_name)
         edit = await server.ask_any("textDocument/rename", questions, EDIT, thorough=True)
         changes = await asyncio.to_thread(changes_of, edit or WorkspaceEdit(), context.directory, server.documents.get)

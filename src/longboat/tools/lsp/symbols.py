@@ -62,7 +62,7 @@ class SymbolsTool(LanguageServerTool):
 
     async def _outline(self, context: ToolContext, path: str, query: str) -> list[str]:
         source = await open_source(context, "symbols", path)
-        server = await self._servers.serving(source.target.path, source.text, "document_symbol_provider")
+        server = await self.servers.serving(source.target.path, source.text, "document_symbol_provider")
         params = {"textDocument": {"uri": source.target.path.as_uri()}}
         said = await server.ask_any("textDocument/documentSymbol", [params], SYMBOLS)
         rows = sorted(_rows(said or [], 0), key=lambda row: row[0])
@@ -74,7 +74,7 @@ class SymbolsTool(LanguageServerTool):
         need = Need(tool="symbols", action="read", argument=query, title=f"Ask the language servers for {query!r}")
         await context.permit(need)
         found: list[str] = []
-        for server in await self._servers.serving_all("workspace_symbol_provider"):
+        for server in await self.servers.serving_all("workspace_symbol_provider"):
             said = await server.ask_any("workspace/symbol", [{"query": query}], SYMBOLS)
             found += [
                 row for symbol in said or [] if (row := self._describe_symbol(symbol, context.directory)) is not None
@@ -86,7 +86,7 @@ class SymbolsTool(LanguageServerTool):
         if place is None or not place.path.is_relative_to(workspace):
             return None
         owner = f" in {plain_text(symbol.container_name, 80)}" if symbol.container_name else ""
-        return f"{self._servers.display_path(place.path)}:{place.line + 1}: {_named(symbol)}{owner}"
+        return f"{self.servers.display_path(place.path)}:{place.line + 1}: {_named(symbol)}{owner}"
 
 
 def _rows(symbols: list[Symbol], depth: int) -> list[Row]:

@@ -27,7 +27,9 @@ from longboat.tools.mcp.logins import Logins
 from longboat.tools.mcp.oauth import Login
 from longboat.tools.mcp.settings import Target
 from longboat.tools.mcp.state import Answer, Catalog
-from longboat.tools.mcp.transport import TransportState, open_http, open_sse, open_stdio
+from longboat.tools.mcp.stdio import open_stdio
+from longboat.tools.mcp.transport import TransportState, open_http, open_sse
+from longboat.tools.process.programs import Programs
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
@@ -58,11 +60,11 @@ class ServerGone(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """What a connection gets from its workspace. `mark` is in the environment of a child and everything it starts."""
+    """What a connection gets from its workspace. `programs` starts a child."""
 
     directory: Path
     environ: Mapping[str, str]
-    mark: str
+    programs: Programs
     logins: Logins | None
     on_authorization: Callable[[str | None], None]
 
@@ -159,7 +161,7 @@ class Connection:
                 target,
                 directory=around.directory,
                 environ=around.environ,
-                mark=around.mark,
+                programs=around.programs,
                 witness=self.witness,
             )
         has_key = any(name.lower() == "authorization" for name in target.headers)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from longboat import regular
+from longboat import regular_files
 
 _DONE = b"You are logged in: close this page and go back to Longboat.\n"
 _LOST = b"Longboat does not wait for this login, or no longer: start it again.\n"
@@ -115,7 +115,7 @@ def query_of(address: str) -> Query:
 
 def load(file: Path) -> dict[str, Any]:
     try:
-        kept = json.loads(regular.read(file))
+        kept = json.loads(regular_files.read(file))
     except (OSError, ValueError):
         return {}
     return kept if isinstance(kept, dict) else {}

@@ -20,7 +20,7 @@ from longboat.tools.context import ToolError
 from longboat.tools.mcp.logins import Logins, query_of
 from longboat.tools.mcp.settings import McpServer, Target, kind_of, resolve
 from longboat.tools.mcp.state import Answer, Catalog, McpPrompt, Phase, ServerState
-from longboat.tools.process import process_tree
+from longboat.tools.process.programs import Programs
 
 if TYPE_CHECKING:
     from longboat.tools.mcp.connection import Connection, ConnectionSettings
@@ -34,7 +34,7 @@ FOR_PERSON = "try again in a moment; `longboat mcp` shows its state"
 CALL_WAIT_S = 15.0
 """How long a call waits for a server that is being connected."""
 _GRACE_S = 1.0
-"""Between closing a child's input and ending it by force."""
+"""For what is in progress, before a server is closed anyway."""
 _CLOSE_S = 3.0
 
 RECONNECT = Backoff(base_s=0.5, ceiling_s=30.0, attempts=6)
@@ -47,12 +47,12 @@ OnChange = Callable[[ServerState], None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerContext:
     """What servers get from their workspace. `environ` is what `$NAME` refers to, `child_environ` what a child
-    inherits, `mark` what every child carries in its environment."""
+    inherits, `programs` what starts it."""
 
     directory: Path
     environ: Mapping[str, str]
     child_environ: Mapping[str, str]
-    mark: str
+    programs: Programs
     logins: Logins | None
     on_change: OnChange
     backoff: Backoff
@@ -64,7 +64,6 @@ class Server:
         self.catalog = Catalog()
         self._settings = settings
         self._workplace = workplace
-        self._mark = f"{workplace.mark}/{name}/"
         self._task: asyncio.Task[None] | None = None
         self._rested_at = float("-inf")
         self._connection: Connection | None = None
@@ -134,7 +133,6 @@ class Server:
             if not task.done():
                 if self._connection is not None:
                     self._connection.abort()
-                await self._end_children()
                 await asyncio.wait({task}, timeout=_CLOSE_S)
             if not task.done():
                 logger.error("mcp server %s does not exit", self.name)
@@ -202,8 +200,6 @@ class Server:
             return reason
         finally:
             self._connection = None
-            if target.kind == "stdio":
-                await self._end_children()
 
     def _settings_of_connection(self) -> "ConnectionSettings":
         from longboat.tools.mcp.connection import ConnectionSettings
@@ -211,14 +207,10 @@ class Server:
         return ConnectionSettings(
             directory=self._workplace.directory,
             environ=self._workplace.child_environ,
-            mark=self._mark,
+            programs=self._workplace.programs,
             logins=self._workplace.logins,
             on_authorization=self._authorize,
         )
-
-    async def _end_children(self) -> None:
-        """Whatever the server left behind, in its process group or not."""
-        await process_tree.end(None, self._mark)
 
     async def _ask(self, request: Callable[["Connection"], Coroutine[Any, Any, T]], advice: str = FOR_MODEL) -> T:
         """Send a request to the server. If the caller is canceled, so is the request: the server is notified at once,

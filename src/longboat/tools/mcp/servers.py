@@ -1,13 +1,12 @@
 """The MCP servers of one workspace, connected when first needed. Never shared with other workspaces (B7).
 
-servers = McpServers(config.mcp, directory=…, environ=…, child_environ=…, logins=logins, on_change=publish)
+servers = McpServers(config.mcp, directory=…, environ=…, child_environ=…, programs=jobs.programs, logins=logins)
 await servers.wait_connected()      # at the start of a turn; bounded, whatever the servers do
 tools = servers.tools()
 await servers.aclose()
 """
 
 import asyncio
-import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +22,7 @@ from longboat.tools.mcp.server import RECONNECT, OnChange, Server, ServerContext
 from longboat.tools.mcp.settings import read
 from longboat.tools.mcp.state import McpPrompt, McpResource, Phase, ServerState
 from longboat.tools.mcp.tool import McpTool, tool_names
+from longboat.tools.process.programs import Programs
 
 WAIT_S = 5.0
 """How long the first turn waits for servers that are slow to start: their tools come with a later one."""
@@ -33,8 +33,8 @@ LOGIN_WAIT_S = 20.0
 class McpServers:
     """`section` is the `mcp` section of `longboat.json`; an invalid entry becomes a failed server and affects no other.
 
-    `environ` is what `$NAME` in it refers to; `child_environ` is what a started server inherits. Without `logins`
-    no one is asked to log in.
+    `environ` is what `$NAME` in it refers to; `child_environ` is what a started server inherits; `programs` starts
+    it. Without `logins` no one is asked to log in.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class McpServers:
         directory: Path,
         environ: Mapping[str, str],
         child_environ: Mapping[str, str],
+        programs: Programs,
         logins: Logins | None = None,
         on_change: OnChange = lambda _: None,
         wait_s: float = WAIT_S,
@@ -53,7 +54,7 @@ class McpServers:
             directory=directory,
             environ=environ,
             child_environ=child_environ,
-            mark=f"mcp-{secrets.token_hex(8)}",
+            programs=programs,
             logins=logins,
             on_change=on_change,
             backoff=backoff,

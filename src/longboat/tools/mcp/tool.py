@@ -18,8 +18,8 @@ _DETAIL_LIMIT = 20_000
 
 class McpTool:
     def __init__(self, server: Server, offered: OfferedTool, name: str) -> None:
-        # What the server says of itself lets a run that plans first call it, and lets calls run at the same time. Each
-        # call needs approval all the same.
+        # What the server says of itself lets a run that plans first call it, and lets calls run at the same time. It is
+        # only a claim, so there each call needs the approval of a person or a rule: `--yolo` is not enough.
         traits = ToolTraits(effect=Effect.READS, side_by_side=True) if offered.only_reads else UNKNOWN
         self.spec = ToolSpec(name=name, description=offered.description, schema=offered.schema, traits=traits)
         self._server = server
@@ -37,6 +37,7 @@ class McpTool:
         return Need(
             tool=self.spec.name,
             action="call",
+            foreign=True,
             argument=json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":")),
             title=f"Call {self._tool} of the MCP server {self._server.name}",
             detail=detail

@@ -1,26 +1,19 @@
-"""The transports to a server: a child process, streamable HTTP, SSE. Owns what the SDK's transports do not report: that
-the other side is gone, what it wrote to stderr, and the status of a refused request."""
+"""The transports to a server that someone else runs: streamable HTTP, SSE. Owns what the SDK's transports do not
+report: that the other side is gone, and the status of a refused request."""
 
-import os
-import shutil
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import anyio
 import httpx2
 from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from longboat.errors import ConfigInvalid
 from longboat.tools.mcp.settings import Target
-from longboat.tools.process import process_tree
-from longboat.tools.process.pipe import Pipe
 from longboat.tools.process.terminal_text import Plain
 
 if TYPE_CHECKING:
@@ -50,25 +43,6 @@ class TransportState:
 
 
 @asynccontextmanager
-async def open_stdio(
-    target: Target, *, directory: Path, environ: Mapping[str, str], mark: str, witness: TransportState
-) -> AsyncIterator["TransportStreams"]:
-    """The server as a child process with `mark` in its environment, which identifies everything it starts."""
-    env = {**environ, **target.env, process_tree.MARK: mark}
-    command = _executable(target, directory, env)
-    parameters = StdioServerParameters(command=command, args=list(target.args), env=env, cwd=directory)
-    pipe = Pipe(witness.take)
-    try:
-        with os.fdopen(pipe.write_end, "w", closefd=False) as errlog:
-            async with stdio_client(parameters, errlog=errlog) as streams:
-                pipe.listen()
-                yield _watched(streams, witness)
-    finally:
-        pipe.drain()
-        pipe.close()
-
-
-@asynccontextmanager
 async def open_http(
     target: Target, *, auth: httpx2.Auth | None, witness: TransportState
 ) -> AsyncIterator["TransportStreams"]:
@@ -76,7 +50,7 @@ async def open_http(
         _client(target, auth, witness) as client,
         streamable_http_client(target.url, http_client=client) as streams,
     ):
-        yield _watched(streams, witness)
+        yield watched(streams, witness)
 
 
 @asynccontextmanager
@@ -89,7 +63,7 @@ async def open_sse(
         return _client(target, auth, witness)
 
     async with sse_client(target.url, auth=auth, httpx_client_factory=client) as streams:
-        yield _watched(streams, witness)
+        yield watched(streams, witness)
 
 
 def _client(target: Target, auth: httpx2.Auth | None, witness: TransportState) -> httpx2.AsyncClient:
@@ -106,17 +80,7 @@ def _client(target: Target, auth: httpx2.Auth | None, witness: TransportState) -
     )
 
 
-def _executable(target: Target, directory: Path, env: Mapping[str, str]) -> str:
-    command = os.path.expanduser(target.command)
-    if os.sep in command:
-        command = str(directory / command)
-    found = shutil.which(command, path=env.get("PATH"))
-    if found is None:
-        raise ConfigInvalid(f"mcp.{target.name}.command: the program {target.command!r} was not found")
-    return found
-
-
-def _watched(streams: "TransportStreams", witness: TransportState) -> "TransportStreams":
+def watched(streams: "TransportStreams", witness: TransportState) -> "TransportStreams":
     read, write = streams
     return _Watched(read, witness.gone), write
 

@@ -114,7 +114,7 @@ class BashTool:
             argv=sandboxed.argv,
             directory=directory,
             environ={**context.environ, **QUIET, **_git_settings(context.environ), **sandboxed.environ},
-            fence=sandboxed.fence,
+            ruleset=sandboxed.ruleset,
             timeout_s=asked.timeout_s,
         )
         return await self._see_through(launch, asked, call.session_id, context, sandboxed.hint)
@@ -142,7 +142,7 @@ class BashTool:
             argv=sandboxed.argv,
             directory=directory,
             environ={**environ, **QUIET, **_git_settings({}), "GIT_NO_LAZY_FETCH": "1"},  # there is no network
-            fence=sandboxed.fence,
+            ruleset=sandboxed.ruleset,
             timeout_s=asked.timeout_s,
             temp=temp,
         )

@@ -6,18 +6,24 @@ open. Must not know tools or who waits.
 
 import asyncio
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
 
 from longboat.tools.process import process_tree
 from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.pipe import Pipe
-from longboat.tools.process.supervisor_client import NoSupervisor, SupervisedProcess, Supervisor, fence_command
+from longboat.tools.process.supervisor_client import (
+    NOT_CONFIRMED,
+    Process,
+    SupervisedProcess,
+    Supervisor,
+    start_process,
+)
 from longboat.tools.process.terminal_text import Plain
 from longboat.tools.sandbox import landlock
 
@@ -25,8 +31,6 @@ _LOOK_EVERY_S = 0.5
 GRACE_S = 0.2
 """How long after the shell's exit its last children may still be about to end."""
 
-NOT_CONFIRMED = "this server could not confirm that it still owns the workspace"
-"""Why a deadline passes."""
 _SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
@@ -48,20 +52,11 @@ class Launch:
     argv: tuple[str, ...]
     directory: Path
     environ: Mapping[str, str]
-    fence: landlock.Ruleset | None = None
+    ruleset: landlock.Ruleset | None = None
     """The restrictions on the command and everything it starts."""
     timeout_s: float | None = None
     temp: Path | None = None
     """A directory for it alone and its like. Emptied when none of them runs."""
-
-
-class Process(Protocol):
-    """The command's own process, without those it started."""
-
-    @property
-    def pid(self) -> int: ...
-
-    async def wait(self) -> int: ...
 
 
 class Job:
@@ -111,46 +106,26 @@ class Job:
         return self._fate is not JobState.FINISHED
 
     async def start(self, launch: Launch, supervisor: Supervisor) -> Process:
-        process: Process
+        nothing = os.open(os.devnull, os.O_RDWR)
         try:
-            try:
-                process = self._kept = await self._start_kept(launch, supervisor)
-            except NoSupervisor:
-                if supervisor.must_guard:
-                    raise OSError("no process could be started to guard it") from None
-                process = await self._start_alone(launch)
+            process = await start_process(
+                supervisor,
+                launch.argv,
+                directory=launch.directory,
+                environ={**launch.environ, process_tree.MARK: self._mark},
+                streams=(nothing, self._pipe.write_end, self._pipe.write_end),
+                on_lost=lambda: self._on_lost(self),
+                ruleset=launch.ruleset,
+            )
         except BaseException:
             self._pipe.close()
             raise
+        finally:
+            os.close(nothing)
+        self._kept = process if isinstance(process, SupervisedProcess) else None
         self._group = process.pid
         self._pipe.listen()
         return process
-
-    def _environ(self, launch: Launch) -> dict[str, str]:
-        return {**launch.environ, process_tree.MARK: self._mark}
-
-    async def _start_kept(self, launch: Launch, supervisor: Supervisor) -> SupervisedProcess:
-        return await supervisor.start(
-            launch.argv,
-            directory=launch.directory,
-            environ=self._environ(launch),
-            output=self._pipe.write_end,
-            on_lost=lambda: self._on_lost(self),
-            fence=launch.fence,
-        )
-
-    async def _start_alone(self, launch: Launch) -> Process:
-        argv, fence = launch.argv, launch.fence
-        return await asyncio.create_subprocess_exec(
-            *(argv if fence is None else fence_command(argv, fence.fd, fence.sieve, fence.file_size)),
-            cwd=launch.directory,
-            env=self._environ(launch),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=self._pipe.write_end,
-            stderr=self._pipe.write_end,
-            start_new_session=True,
-            pass_fds=() if fence is None else (fence.fd,),
-        )
 
     async def watch(self, process: Process, *, on_end: Callable[["Job"], None]) -> None:
         """Follow it to its end; `on_end` hears of that before anyone who waits for it."""

@@ -20,7 +20,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class JobOutputTool:
-    spec = spec_of("job_output", Input, ToolTraits(effect=Effect.READS, heading=("job_id",)))
+    spec = spec_of("job_output", Input, ToolTraits(effect=Effect.READS, heading=("job_id",), waits=True))
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs

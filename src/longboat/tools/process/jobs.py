@@ -17,10 +17,11 @@ from longboat.tasks import Tasks
 from longboat.tools.context import ToolError
 from longboat.tools.process import process_tree
 from longboat.tools.process.deadline import clock
-from longboat.tools.process.job import NOT_CONFIRMED, Job, JobState, Launch, Process
+from longboat.tools.process.job import Job, JobState, Launch
 from longboat.tools.process.output_buffer import OutputBuffer
 from longboat.tools.process.output_files import MEGABYTE, OutputFile, OutputFiles
-from longboat.tools.process.supervisor_client import DeadlinePassed, Supervisor
+from longboat.tools.process.programs import Programs
+from longboat.tools.process.supervisor_client import NOT_CONFIRMED, DeadlinePassed, Process, Supervisor
 
 LIMIT = 20
 """Jobs that run at a time, and ended ones that can still be read."""
@@ -57,6 +58,8 @@ class Jobs:
         self._files = files or OutputFiles(scratch.parent, limit=SCRATCH_LIMIT, workspace_limit=SCRATCH_LIMIT)
         self._tasks = Tasks()
         self._supervisor = Supervisor(self.token)
+        self.programs = Programs(self._supervisor, self.token)
+        """What else runs below the guards of this workspace, and ends with it."""
         self._closing = False
 
     async def sweep(self) -> None:
@@ -64,8 +67,8 @@ class Jobs:
         await process_tree.end(None, f"{self.token}/")
 
     def allow_for(self, seconds: float, *, since: float | None = None) -> None:
-        """End every command, running or started later, once `seconds` have passed since `since`, unless this is called
-        again: the newest call counts, and 0 ends them now. Without a call, commands have no such deadline.
+        """End every command and program, running or started later, once `seconds` have passed since `since`, unless
+        this is called again: the newest call counts, and 0 ends them now. Without a call, there is no such deadline.
 
         The guards do it, even if this process is stopped or hangs by then. `since` is an instant of `deadline.clock`,
         by default now. Who owns the workspace by a lease passes the instant before it asked for the lease's renewal:
@@ -129,13 +132,15 @@ class Jobs:
         return await job.wait_ended(_REAPED_S)
 
     async def aclose(self) -> None:
-        """End everything, daemons too, and remove the output files."""
+        """End everything, daemons and programs too, and remove the output files."""
         self._closing = True
+        self.programs.refuse()
         running = [job for job in self._all.values() if job.state is JobState.RUNNING]
         await asyncio.gather(*(self.end(job) for job in running))
         await self.sweep()
         await self._finish_tasks()
         await self._supervisor.aclose()
+        await self.programs.aclose()
         await self._finish_tasks()  # of guards that did not end in time
         await asyncio.to_thread(_remove, self.scratch)
         self._files.forget(self.scratch)
@@ -147,10 +152,10 @@ class Jobs:
             job = Job(job_id, launch, mark=f"{self.token}/{job_id}", buffer=buffer, on_lost=self._lost)
             job.show = show
             process = await job.start(launch, self._supervisor)
-        except (OSError, ValueError) as error:
-            raise ToolError(f"The command could not be started: {error}.") from None
         except DeadlinePassed:
             raise ToolError(f"The command was ended because {NOT_CONFIRMED}.") from None
+        except (OSError, ValueError) as error:
+            raise ToolError(f"The command could not be started: {error}.") from None
         self._all[job_id] = job
         self._tasks.spawn(self._see_through(job, process, launch.timeout_s), name=job_id)
         if self._closing:

@@ -9,7 +9,6 @@ only the group is known, as the negative number that signals use for it.
 import asyncio
 import hashlib
 import os
-import re
 import signal
 import time
 from collections.abc import Iterable
@@ -28,8 +27,6 @@ _GIVE_UP_S = 5.0
 _DEAD = "ZX"
 _PIECE = 256 * 1024
 _LIMIT = b"Max realtime timeout"
-_JOB = re.compile(r"[0-9a-f]+-(?:[0-9a-f]+/(?:job-[0-9a-f]+)?)?")
-"""The mark of a command, of all commands of a workspace, or of all of a server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +43,9 @@ def mark_of(scratch: Path) -> str:
     return f"{_digest(scratch.parent)}-{_digest(scratch)}"
 
 
-async def sweep(scratches: Path) -> None:
+async def sweep(output_directory: Path) -> None:
     """End what an earlier server left running, by the directory of all its scratch directories."""
-    await end(None, f"{_digest(scratches)}-")
+    await end(None, f"{_digest(output_directory)}-")
 
 
 def _digest(path: Path) -> str:
@@ -169,8 +166,6 @@ def _marked_in_limits(pid: int, mark: str) -> bool:
     if len(fields) < 2 or not fields[1].isdigit():
         return False  # gone, or unlimited, as for everyone else
     soft, hard = fields[0], int(fields[1])
-    if _JOB.fullmatch(mark) is None:
-        return False  # of a language server, which has no guard that sets limits
     marked_soft, marked_hard = limits_of(mark)
     if mark.endswith("-"):
         return hard >> PLACE_BITS == marked_hard >> PLACE_BITS

@@ -1,10 +1,12 @@
-"""A separate program that starts the commands of one workspace and ends everything they started (Linux).
+"""A separate program that starts the commands of one workspace, its hooks, MCP servers and language servers, and ends
+everything they started (Linux). All of them are commands here.
 
-`python -I -S supervisor.py [TIMER]` reads commands from the socket on its standard input. Each gets a guard, a fork of
-this program, which is the subreaper of everything below it: a process that leaves the command's process group, session
-and environment still ends up as the guard's child. The guard reports the command's exit and ends when no process is
-left. It kills all of them when the other end of its socket is closed, which `kill -9` of the server does too; and when
-TIMER, a descriptor that the server sets (`deadline.py`), has run out, because a stopped server closes nothing.
+`python -I -S supervisor.py [TIMER]` reads commands from the socket on its standard input, each with the descriptors of
+its streams. Each gets a guard, a fork of this program, which is the subreaper of everything below it: a process that
+leaves the command's process group, session and environment still ends up as the guard's child. The guard reports the
+command's exit and ends when no process is left. It kills all of them when the other end of its socket is closed, which
+`kill -9` of the server does too; and when TIMER, a descriptor that the server sets (`deadline.py`), has run out,
+because a stopped server closes nothing.
 
 What holds if one of these processes is killed:
 
@@ -17,8 +19,8 @@ What holds if one of these processes is killed:
 - Supervisor and guard killed: the server, or the next one, finds the processes by the mark in their resource limits.
   Supervisors and guards themselves have their server's mark in their environment.
 
-A command may come with a Landlock ruleset (`landlock.py`, "fence") and a system call filter (`seccomp.py`, "sieve"):
-then it starts inside them, and the guard stays outside. `python -I -S supervisor.py FENCE SIEVE FILE_SIZE COMMAND…`
+A command may come with a Landlock ruleset (`landlock.py`) and a system call filter (`seccomp.py`, "sieve"):
+then it starts inside them, and the guard stays outside. `python -I -S supervisor.py RULESET SIEVE FILE_SIZE COMMAND…`
 does only this, for systems without a supervisor.
 
 Imports only a small part of the standard library, so that it starts fast.
@@ -57,6 +59,10 @@ AGAIN_S, AGAIN_MAX_S = 0.01, 1.0
 """Between two attempts to kill the remaining processes: some take a while, some belong to another user and stay. Not a
 `Backoff`: this program imports only the standard library."""
 TAKEN, OVER = b"t", b"o"
+MOST_FDS = 6
+"""That come with a command: its plan, the server's line, its three streams, its ruleset."""
+Streams = tuple[int, int, int]
+"""A command's standard input, output and errors."""
 Plan = tuple[list[str], str, dict[str, str], str, int]
 """What to run, where, in which environment, its sieve, and how large a file it may write; 0 is any size."""
 GO = b"g"
@@ -192,21 +198,23 @@ def _guard(line: socket.socket, take: int, timer: int | None) -> None:
     try:
         _go_on_without_parent()
         _adopt_orphans()
-        data, fds, _, _ = socket.recv_fds(line, 16, 4)
+        data, fds, _, _ = socket.recv_fds(line, 16, MOST_FDS)
         for fd in fds:
             os.set_inheritable(fd, False)
         with contextlib.suppress(BrokenPipeError):  # the supervisor was killed; we can do without it
             os.write(take, TAKEN if data else OVER)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)  # the supervisor's line is not ours any more
-        if data and len(fds) == data[0]:  # fewer come where too many files are open; no fence must be lost by that
-            plan_fd, output_fd, line_fd, *fence = fds
+        if data and len(fds) == data[0]:  # fewer come where too many files are open; no ruleset must be lost by that
+            plan_fd, line_fd, source, output, errors, *ruleset = fds
             with socket.socket(fileno=line_fd) as own_line:
-                _keep(own_line, timer, plan_fd, output_fd, *fence)
+                _keep(own_line, timer, plan_fd, (source, output, errors), *ruleset)
     finally:
         os._exit(0)
 
 
-def _keep(line: socket.socket, timer: int | None, plan_fd: int, output_fd: int, fence_fd: int | None = None) -> None:
+def _keep(
+    line: socket.socket, timer: int | None, plan_fd: int, streams: Streams, ruleset_fd: int | None = None
+) -> None:
     """Send `process id, own id`; wait for the go-ahead; send `+` when the command runs, or `!errno`, then its exit
     code; `~` if the timer runs out. However it ends, no process of it is left, and then we send `.`."""
     try:
@@ -215,7 +223,7 @@ def _keep(line: socket.socket, timer: int | None, plan_fd: int, output_fd: int, 
             file.seek(0)
             plan = json.load(file)
         try:
-            child, opened, failed = _fork(plan, output_fd, fence_fd)
+            child, opened, failed = _fork(plan, streams, ruleset_fd)
         except OSError as error:
             line.sendall(b"!%d\n" % (error.errno or 0))
             return
@@ -232,7 +240,7 @@ def _keep(line: socket.socket, timer: int | None, plan_fd: int, output_fd: int, 
             line.sendall(b".\n")
 
 
-def _fork(plan: Plan, output_fd: int, fence_fd: int | None) -> tuple[int, int, int]:
+def _fork(plan: Plan, streams: Streams, ruleset_fd: int | None) -> tuple[int, int, int]:
     """The command's process, which waits; the gate that it waits at; and where it tells that it cannot be run."""
     gate, opened = os.pipe()
     failed, fail = os.pipe()  # closed by exec
@@ -240,13 +248,13 @@ def _fork(plan: Plan, output_fd: int, fence_fd: int | None) -> tuple[int, int, i
     child = os.fork()
     if child == 0:
         os.close(opened)
-        _command(plan, guard=guard, gate=gate, fail=fail, output_fd=output_fd, fence_fd=fence_fd)
-    for fd in (gate, fail, output_fd, *([fence_fd] if fence_fd is not None else [])):
+        _command(plan, guard=guard, gate=gate, fail=fail, streams=streams, ruleset_fd=ruleset_fd)
+    for fd in (gate, fail, *streams, *([ruleset_fd] if ruleset_fd is not None else [])):
         os.close(fd)
     return child, opened, failed
 
 
-def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fence_fd: int | None) -> None:
+def _command(plan: Plan, *, guard: int, gate: int, fail: int, streams: Streams, ruleset_fd: int | None) -> None:
     """Does not return. Become the command, as the leader of its own session, once the gate is opened."""
     try:
         argv, directory, environ, sieve, file_size = plan
@@ -255,11 +263,11 @@ def _command(plan: Plan, *, guard: int, gate: int, fail: int, output_fd: int, fe
         _mark_limits(environ.get(MARK, ""))
         if os.getppid() == guard and os.read(gate, 1) == GO:
             os.chdir(directory)
-            os.dup2(output_fd, 1)
-            os.dup2(output_fd, 2)
-            if fence_fd is None:
+            for standard, fd in enumerate(streams):
+                os.dup2(fd, standard)
+            if ruleset_fd is None:
                 os.execve(argv[0], argv, environ)
-            _enter(fence_fd, bytes.fromhex(sieve), file_size, argv, environ)
+            _enter(ruleset_fd, bytes.fromhex(sieve), file_size, argv, environ)
     except OSError as error:
         os.write(fail, b"%d" % (error.errno or 0))
     finally:
@@ -353,8 +361,8 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def _enter(fence_fd: int | None, sieve: bytes, file_size: int, argv: list[str], environ: Mapping[str, str]) -> None:
-    """Become the command, inside the fence. Everything it starts is inside too and cannot get out."""
+def _enter(ruleset_fd: int | None, sieve: bytes, file_size: int, argv: list[str], environ: Mapping[str, str]) -> None:
+    """Become the command, restricted by the ruleset. Everything it starts is restricted, too, and cannot get out."""
     for number in RESTORED:
         signal.signal(number, signal.SIG_DFL)
     for capability in range(CAPABILITIES):
@@ -366,7 +374,7 @@ def _enter(fence_fd: int | None, sieve: bytes, file_size: int, argv: list[str], 
     program = _Program(len(sieve) // STEP_BYTES, sieve)
     if (
         _prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-        or (fence_fd is not None and _libc.syscall(LANDLOCK_RESTRICT_SELF, fence_fd, 0))
+        or (ruleset_fd is not None and _libc.syscall(LANDLOCK_RESTRICT_SELF, ruleset_fd, 0))
         or (sieve and _prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0))
     ):
         code = ctypes.get_errno()
@@ -374,12 +382,12 @@ def _enter(fence_fd: int | None, sieve: bytes, file_size: int, argv: list[str], 
     os.execvpe(argv[0], argv, environ)
 
 
-def run_without_guard(fence: str, sieve: str, file_size: str, *argv: str) -> None:
-    """Go into a fence and become the command there, without a guard."""
-    if fence:
-        os.set_inheritable(int(fence), False)
+def run_without_guard(ruleset: str, sieve: str, file_size: str, *argv: str) -> None:
+    """Enter a ruleset and become the command there, without a guard."""
+    if ruleset:
+        os.set_inheritable(int(ruleset), False)
     try:
-        _enter(int(fence) if fence else None, bytes.fromhex(sieve), int(file_size), list(argv), os.environ)
+        _enter(int(ruleset) if ruleset else None, bytes.fromhex(sieve), int(file_size), list(argv), os.environ)
     except OSError as error:
         os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
         os._exit(127)

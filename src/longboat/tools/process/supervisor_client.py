@@ -1,7 +1,7 @@
 """The server's side of `supervisor.py`: starts commands below a guard, which ends everything they started.
 
 Owns the supervisor and the sockets to the guards. Works only on Linux; elsewhere, and if a supervisor cannot be
-started, `Supervisor.start` says so, and commands are started without one. Must not know jobs.
+started, `Supervisor.start` says so, and `start_process` starts the command without one. Must not know jobs.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from longboat.tools.process import supervisor
 from longboat.tools.process.deadline import Deadline
@@ -31,12 +32,35 @@ _PROGRAM = (sys.executable, "-I", "-S", "-X", "utf8", supervisor.__file__)
 _IS_POSSIBLE = sys.platform == "linux" and os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
+NOT_CONFIRMED = "this server could not confirm that it still owns the workspace"
+"""Why a deadline passes."""
+
+
 class NoSupervisor(Exception):
     """There is no supervisor: commands have to be started without one."""
 
 
-class DeadlinePassed(Exception):
+class CannotGuard(OSError):
+    """The command was not started, because no process could be started to guard it and it must have a guard."""
+
+    def __init__(self) -> None:
+        super().__init__("no process could be started to guard it")
+
+
+class DeadlinePassed(OSError):
     """The command was not started, or ended at once, because the supervisor's deadline is past."""
+
+    def __init__(self) -> None:
+        super().__init__(NOT_CONFIRMED)
+
+
+class Process(Protocol):
+    """The command's own process, without those it started."""
+
+    @property
+    def pid(self) -> int: ...
+
+    async def wait(self) -> int: ...
 
 
 class SupervisedProcess:
@@ -70,21 +94,34 @@ class SupervisedProcess:
         """The exit code of the command itself; a signal is negative."""
         return await asyncio.shield(self._exited)
 
-    async def end(self) -> None:
-        """End every process that it started, wherever it went."""
+    def kill(self) -> None:
+        """Have its guard kill it and every process that it started, and wait for none of them."""
         if not self._gone.is_set():
             with contextlib.suppress(OSError):
                 self._line.shutdown(socket.SHUT_WR)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_ENDED_S):
-                    await self._gone.wait()
-        if not self._gone.is_set():  # stopped, or held up by what even KILL does not end
+
+    async def wait_gone(self, timeout_s: float) -> bool:
+        """Wait until no process of it is left; whether that is so."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._gone.wait()
+        return self.is_gone
+
+    async def end(self) -> None:
+        """Kill every process that it started, wherever it went."""
+        self.kill()
+        if not await self.wait_gone(_ENDED_S):  # stopped, or held up by what even KILL does not end
             self._give_up()
 
     @property
     def is_gone(self) -> bool:
-        """Whether no process of it is left."""
+        """Whether no process of it is left, unless `is_lost`."""
         return self._gone.is_set()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its guard was killed, and may have left some."""
+        return self._gone.is_set() and not self._is_done
 
     def _hear(self) -> None:
         try:
@@ -185,28 +222,16 @@ class Supervisor:
         *,
         directory: Path,
         environ: Mapping[str, str],
-        output: int,
+        streams: supervisor.Streams,
         on_lost: Callable[[], None],
-        fence: Ruleset | None = None,
+        ruleset: Ruleset | None = None,
     ) -> SupervisedProcess:
-        """Start a command with nothing to read, which writes to `output`, inside of `fence`. Raises OSError, and
-        ValueError for what can be no command, and DeadlinePassed. `on_lost` is called if its guard is killed."""
+        """Start a command restricted by `ruleset`. Its end of `streams` is still open here afterwards. Raises OSError,
+        DeadlinePassed among it, and ValueError for what can be no command. `on_lost` is called if its guard is
+        killed."""
         if self._deadline.is_past:
             raise DeadlinePassed
-        if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
-            raise ValueError("embedded null byte")
-        program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
-        if program is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
-        plan = json.dumps(
-            [
-                [program, *argv[1:]],
-                str(directory),
-                dict(environ),
-                fence.sieve.hex() if fence else "",
-                fence.file_size if fence else 0,
-            ]
-        ).encode()
+        plan = _plan(argv, directory, environ, ruleset)
 
         def lost() -> None:
             self._continue()  # it has the orphans of that guard now
@@ -215,7 +240,7 @@ class Supervisor:
         for _ in range(_ATTEMPTS):
             line = await self._open()
             try:
-                kept = SupervisedProcess(_hand_over(line, plan, output, fence.fd if fence else None), lost)
+                kept = SupervisedProcess(_hand_over(line, plan, streams, ruleset.fd if ruleset else None), lost)
             except NoSupervisor:
                 self._lose(line)
                 continue
@@ -227,6 +252,11 @@ class Supervisor:
                 if kept.is_given_up:
                     self._lose(line)
         raise NoSupervisor
+
+    async def prepare(self) -> None:
+        """Have a supervisor, so that the first command does not wait for its start."""
+        with contextlib.suppress(NoSupervisor):
+            await self._open()
 
     async def aclose(self) -> None:
         """End all remaining processes, including daemons. No command can be started after this."""
@@ -304,22 +334,64 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def fence_command(argv: Sequence[str], fence: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
-    """A command that enters its fence, if any, and its sieve on its own: slower, but without a supervisor."""
-    return (*_PROGRAM, "" if fence is None else str(fence), sieve.hex(), str(file_size), *argv)
+async def start_process(
+    client: Supervisor,
+    argv: Sequence[str],
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    streams: supervisor.Streams,
+    on_lost: Callable[[], None],
+    ruleset: Ruleset | None = None,
+) -> Process:
+    """Start a command below a guard; without one where none can be had, unless it must have one. See `start`."""
+    try:
+        return await client.start(
+            argv, directory=directory, environ=environ, streams=streams, on_lost=on_lost, ruleset=ruleset
+        )
+    except NoSupervisor:
+        if client.must_guard:
+            raise CannotGuard from None
+    source, output, errors = streams
+    return await asyncio.create_subprocess_exec(
+        *(argv if ruleset is None else restricted_command(argv, ruleset.fd, ruleset.sieve, ruleset.file_size)),
+        cwd=directory,
+        env=dict(environ),
+        stdin=source,
+        stdout=output,
+        stderr=errors,
+        start_new_session=True,
+        pass_fds=() if ruleset is None else (ruleset.fd,),
+    )
+
+
+def restricted_command(argv: Sequence[str], ruleset: int | None, sieve: bytes, file_size: int) -> tuple[str, ...]:
+    """A command that enters its ruleset, if any, and its sieve on its own: slower, but without a supervisor."""
+    return (*_PROGRAM, "" if ruleset is None else str(ruleset), sieve.hex(), str(file_size), *argv)
 
 
 def program_paths() -> tuple[str, ...]:
-    """What `fence_command` has to be able to read: Python, and our program."""
+    """What `restricted_command` has to be able to read: Python, and our program."""
     return sys.prefix, sys.base_prefix, supervisor.__file__
 
 
-def _hand_over(line: socket.socket, plan: bytes, output: int, fence: int | None) -> socket.socket:
+def _plan(argv: Sequence[str], directory: Path, environ: Mapping[str, str], ruleset: Ruleset | None) -> bytes:
+    """What the supervisor is told of a command. Raises as `Supervisor.start` does for what can be no command."""
+    if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
+        raise ValueError("embedded null byte")
+    program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    sieve, file_size = (ruleset.sieve.hex(), ruleset.file_size) if ruleset else ("", 0)
+    return json.dumps([[program, *argv[1:]], str(directory), dict(environ), sieve, file_size]).encode()
+
+
+def _hand_over(line: socket.socket, plan: bytes, streams: supervisor.Streams, ruleset: int | None) -> socket.socket:
     """Our end of the line to the guard that takes it."""
     ours, theirs = socket.socketpair()
     with theirs:
         try:
-            _send(line, plan, output, theirs.fileno(), *([fence] if fence is not None else []))
+            _send(line, plan, theirs.fileno(), *streams, *([ruleset] if ruleset is not None else []))
         except OSError:
             ours.close()
             raise NoSupervisor from None

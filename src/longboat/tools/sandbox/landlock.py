@@ -36,7 +36,7 @@ _SCOPES = 0b11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
+class LandlockRules:
     version: int
     writable: tuple[Path, ...]
     readable: tuple[Path, ...] = ()
@@ -75,43 +75,43 @@ class Ruleset:
     """A ruleset in the kernel: a file descriptor to pass to the process to be restricted. Closed when this object is no
     longer referenced."""
 
-    def __init__(self, fence: Fence) -> None:
+    def __init__(self, rules: LandlockRules) -> None:
         """Blocking. Raises OSError."""
-        self.fd = _created(fence)
-        self.sieve = fence.sieve
-        self.file_size = fence.file_size
+        self.fd = _created(rules)
+        self.sieve = rules.sieve
+        self.file_size = rules.file_size
         weakref.finalize(self, os.close, self.fd)
 
 
-def _created(fence: Fence) -> int:
-    handled = _handled(fence.version)
+def _created(rules: LandlockRules) -> int:
+    handled = _handled(rules.version)
     asked = _Attributes(
         files=handled,
-        network=_TCP if fence.version >= CAN_TCP else 0,
-        scoped=_SCOPES if fence.version >= CAN_SCOPE else 0,
+        network=_TCP if rules.version >= CAN_TCP else 0,
+        scoped=_SCOPES if rules.version >= CAN_SCOPE else 0,
     )
     # A kernel accepts fields it does not know if they are zero.
     fd = _syscall(_CREATE_RULESET, ctypes.byref(asked), ctypes.c_size_t(ctypes.sizeof(asked)), ctypes.c_uint32(0))
     try:
-        _fill(fd, fence, handled)
+        _fill(fd, rules, handled)
     except BaseException:
         os.close(fd)
         raise
     return fd
 
 
-def _fill(fd: int, fence: Fence, handled: int) -> None:
+def _fill(fd: int, rules: LandlockRules, handled: int) -> None:
     _allow(fd, "/", _READ_DIR)
-    closed = {os.path.realpath(path) for path in (*map(Path, CLOSED), *fence.closed)}
-    for place in ("/", *map(os.path.realpath, fence.readable)):
+    closed = {os.path.realpath(path) for path in (*map(Path, CLOSED), *rules.closed)}
+    for place in ("/", *map(os.path.realpath, rules.readable)):
         for path in _open_ones(place, closed):
             _try_allow(fd, path, _READ)
     for path in DEVICES:
         _try_allow(fd, path, _OF_FILES & handled)
     writing = handled & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
-    if fence.shared_memory:
+    if rules.shared_memory:
         _try_allow(fd, SHARED, writing)
-    for directory in fence.writable:
+    for directory in rules.writable:
         _allow(fd, os.path.realpath(directory), writing)
 
 

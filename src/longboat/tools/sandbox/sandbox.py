@@ -68,8 +68,8 @@ class SandboxedCommand:
 
     argv: tuple[str, ...]
     sandbox: FoundSandbox | None = None
-    fence: landlock.Ruleset | None = None
-    """The fence to put around the command when it starts."""
+    ruleset: landlock.Ruleset | None = None
+    """What the command enters when it starts."""
     environ: Mapping[str, str] = field(default_factory=dict)
     """Variables to set for the command."""
     note: str = ""
@@ -101,16 +101,16 @@ async def wrap_command(
         return SandboxedCommand(
             argv=(shutil.which("bwrap") or "bwrap", *_walls(policy, denied), "--", *argv), sandbox=sandbox
         )
-    fence = landlock.Fence(
+    rules = landlock.LandlockRules(
         version=landlock.version(),
         writable=(policy.workspace, policy.temp),
         closed=(*policy.hidden,),
         sieve=seccomp.without_sockets(),
     )
-    ruleset = await asyncio.to_thread(landlock.Ruleset, fence)
+    ruleset = await asyncio.to_thread(landlock.Ruleset, rules)
     temp = str(policy.temp)
     return SandboxedCommand(
-        argv=argv, sandbox=sandbox, fence=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp}
+        argv=argv, sandbox=sandbox, ruleset=ruleset, environ={"TMPDIR": temp, "TMP": temp, "TEMP": temp}
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from longboat.permissions.shell.syntax import names
 from longboat.tools.process.git_config import git_directories
-from longboat.tools.process.supervisor_client import fence_command, program_paths
+from longboat.tools.process.supervisor_client import program_paths, restricted_command
 from longboat.tools.sandbox import landlock, seccomp
 from longboat.tools.sandbox.denied_files import NONE_DENIED, DeniedFiles
 from longboat.tools.sandbox.sandbox import SandboxedCommand, bubblewrap_lacks, bubblewrap_masks, bubblewrap_start
@@ -85,7 +85,7 @@ class ReadOnlyWall:
             return await asyncio.to_thread(self._wrapped, argv, denied)
         if not self._is_current(denied):
             await asyncio.to_thread(self._make_ruleset, denied)
-        return SandboxedCommand(argv=argv, fence=self._ruleset)
+        return SandboxedCommand(argv=argv, ruleset=self._ruleset)
 
     def _make_ruleset(self, denied: DeniedFiles) -> None:
         self._temp.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -94,7 +94,7 @@ class ReadOnlyWall:
         }  # first, so that the next call sees changes made from now on
         version = landlock.version()
         closed = self._closed(denied)
-        fence = landlock.Fence(
+        rules = landlock.LandlockRules(
             version=version,
             writable=(self._temp,),
             readable=self._readable_paths(closed),
@@ -103,7 +103,7 @@ class ReadOnlyWall:
             sieve=seccomp.read_only(signals=version >= landlock.CAN_SCOPE),
             file_size=MAX_FILE,
         )
-        self._ruleset, self._denied, self._stamps = landlock.Ruleset(fence), denied, stamps
+        self._ruleset, self._denied, self._stamps = landlock.Ruleset(rules), denied, stamps
 
     def _is_current(self, denied: DeniedFiles) -> bool:
         """Whether a new ruleset would be the same. A ruleset names everything beside the closed paths."""
@@ -140,7 +140,9 @@ class ReadOnlyWall:
         for path in map(str, self._readable_paths(closed)):
             walls += ["--ro-bind-try", path, path]
         walls += ["--bind", temp, temp, *bubblewrap_masks(closed)]
-        inner = fence_command(argv, None, seccomp.read_only(signals=True), MAX_FILE)  # it sees only its own processes
+        inner = restricted_command(
+            argv, None, seccomp.read_only(signals=True), MAX_FILE
+        )  # it sees only its own processes
         return SandboxedCommand(argv=(shutil.which("bwrap") or "bwrap", *walls, "--", *inner))
 
 

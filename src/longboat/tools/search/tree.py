@@ -7,7 +7,7 @@ deepest directory first, and in a file the last line that matches. The rules of 
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -115,11 +115,12 @@ class Tree:
         # As with ripgrep, a rule that takes a hidden name in (`!.github`) makes it visible.
         return not verdict and (verdict is False or self.hidden or not entry.name.startswith("."))
 
-    def files(self) -> Iterator[os.DirEntry[str]]:
-        """All regular files. Symlinks are not followed."""
+    def files(self, look_at: Callable[[str], None] = lambda _: None) -> Iterator[os.DirEntry[str]]:
+        """All regular files. Symlinks are not followed. Calls `look_at` with each directory before it is read."""
         waiting = [(self.root, self.rules())]
         while waiting:
             directory, rules = waiting.pop()
+            look_at(directory)
             for entry in self.entries(directory, rules):
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((entry.path, rules.below(entry.path) if rules is not None else None))

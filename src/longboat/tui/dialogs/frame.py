@@ -95,7 +95,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
         self._strayed = False
         self._line_ended: events.Key | None = None
         """An enter that nothing has followed yet."""
-        self._over = False
+        self.is_over = False
         self._kept: tuple[Result | None, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -114,7 +114,7 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Ignore all keys while the dialog is being closed."""
-        return self.is_open and not self._over
+        return self.is_open and not self.is_over
 
     def on_mount(self) -> None:
         self._heard_at = self._clock()
@@ -185,9 +185,9 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     def end(self, result: Result | None) -> None:
         """Close with this result, only once: a second key pressed at the same time would close the screen below."""
-        if self._over:
+        if self.is_over:
             return
-        self._over = True
+        self.is_over = True
         if self.is_mounted and self.app.screen is self:
             self.dismiss(result)
         else:

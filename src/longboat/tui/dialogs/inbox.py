@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from longboat.tui.dialogs.figures import ago, now
+from longboat.tui.dialogs.formatting import ago, now
 from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing

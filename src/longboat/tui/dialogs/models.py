@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.figures import tokens
+from longboat.tui.dialogs.formatting import tokens
 from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.dialogs.one_of import OneOf
 from longboat.tui.panels.looks import FAINT

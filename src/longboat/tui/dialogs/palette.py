@@ -25,7 +25,7 @@ class Entry:
 
     id: str
     title: str
-    told: str = ""
+    description: str = ""
     keys: str = ""
 
 
@@ -109,8 +109,8 @@ def _score(entry: Entry, typed: str) -> float:
     for letter in typed:
         found = title.find(letter, place + 1)
         if found < 0:
-            told = fold_case(entry.told)
-            return 0.5 if all(word in told for word in typed.split()) else 0
+            description = fold_case(entry.description)
+            return 0.5 if all(word in description for word in typed.split()) else 0
         jumps += found != place + 1
         place = found
     return 1 + 1 / jumps
@@ -118,11 +118,11 @@ def _score(entry: Entry, typed: str) -> float:
 
 def _row(entry: Entry, width: int) -> Content:
     """Title, description and keys on one line. The description is cut first."""
-    title, told = plain_line(entry.title), plain_line(entry.told)
+    title, description = plain_line(entry.title), plain_line(entry.description)
     room = width - cell_len(title) - cell_len(entry.keys) - 4
     if room < 8:
-        told = ""
-    elif cell_len(told) > room:
-        told = told[: room - 1] + "…"  # a wide character more is cut by the list
-    gap = " " * max(2, width - cell_len(title) - cell_len(told) - cell_len(entry.keys) - 2)
-    return Content.assemble((title, "bold"), "  ", (told, FAINT), gap, (entry.keys, "$text-accent"))
+        description = ""
+    elif cell_len(description) > room:
+        description = description[: room - 1] + "…"  # a wide character more is cut by the list
+    gap = " " * max(2, width - cell_len(title) - cell_len(description) - cell_len(entry.keys) - 2)
+    return Content.assemble((title, "bold"), "  ", (description, FAINT), gap, (entry.keys, "$text-accent"))

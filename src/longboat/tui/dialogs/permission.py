@@ -261,7 +261,7 @@ class PermissionDialog(Dialog[PermissionDecision | Gone]):
 
     def withdrawn(self, answered_by: str | None, answer: PermissionAnswer | None) -> None:
         """Close the dialog: someone else answered, or the run ended (no answer)."""
-        if not self._over:
+        if not self.is_over:
             sentence = told_permission(self.permission.title, answered_by, answer)
             tell(self, sentence)
             self.end(Gone(sentence=sentence))

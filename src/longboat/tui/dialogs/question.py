@@ -185,7 +185,7 @@ class QuestionDialog(Dialog[QuestionAnswered | Gone]):
 
     def withdrawn(self, answered_by: str | None, answer: tuple[str, ...] | None) -> None:
         """Close the dialog: someone else answered, or the run ended (no answer)."""
-        if not self._over:
+        if not self.is_over:
             sentence = told_question(self.question.text, answered_by, answer)
             tell(self, sentence)
             self.end(Gone(sentence=sentence))

@@ -17,7 +17,7 @@ from textual.worker import get_current_worker
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.figures import ago, now
+from longboat.tui.dialogs.formatting import ago, now
 from longboat.tui.dialogs.frame import ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing

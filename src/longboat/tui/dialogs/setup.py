@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from longboat.errors import LongboatError
 from longboat.tui.dialogs.fields import Field
-from longboat.tui.dialogs.figures import tokens
+from longboat.tui.dialogs.formatting import tokens
 from longboat.tui.dialogs.frame import Dialog, ListDialog, keys_line
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing

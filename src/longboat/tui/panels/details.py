@@ -12,7 +12,7 @@ from longboat.wire.amounts import cost_of
 from longboat.wire.models import Usage
 from longboat.wire.plain import plain_line
 from longboat.wire.review import ChangedFile
-from longboat.wire.workshop import LspEvent, McpEvent
+from longboat.wire.workspace_state import LspEvent, McpEvent
 
 FILES = 20
 """The most files listed."""

@@ -11,11 +11,11 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from longboat.tui.dialogs.confirm import ConfirmDialog, Confirmed
-from longboat.tui.dialogs.figures import format_duration
+from longboat.tui.dialogs.formatting import format_duration
 from longboat.tui.panels.looks import FAINT
 from longboat.tui.textual_fixes import Listing
 from longboat.wire.plain import plain_line
-from longboat.wire.workshop import Job, JobState
+from longboat.wire.workspace_state import Job, JobState
 
 _LOOKS = {
     JobState.RUNNING: ("●", "$text-success"),

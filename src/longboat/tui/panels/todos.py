@@ -9,7 +9,7 @@ from longboat.tui.panels.looks import FAINT
 from longboat.wire.ids import person, windows_of_people
 from longboat.wire.models import ClientInfo
 from longboat.wire.plain import plain_line
-from longboat.wire.workshop import TodoItem, TodoState
+from longboat.wire.workspace_state import TodoItem, TodoState
 
 _MARKS = {
     TodoState.PENDING: ("○", "", ""),

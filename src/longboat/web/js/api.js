@@ -14,13 +14,17 @@ export class Unreachable extends Error {}
 const READ_MS = 20_000; // until the response starts
 const CHANGE_MS = 60_000;
 
-export async function call(method, path, body, { signal } = {}) {
+const RETRY_FOR_MS = 30_000;
+const PAUSE_MS = [250, 500, 1000, 2000];
+
+export async function call(method, path, body, { signal, key } = {}) {
   const late = signal ? null : new AbortController();
   const options = { method, signal: signal ?? late.signal, cache: 'no-store', headers: { accept: 'application/json' } };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
     options.headers['content-type'] = 'application/json';
   }
+  if (key) options.headers['idempotency-key'] = key;
   // A connection can die silently. Callers that pass a signal have their own timeout.
   const timer = late && setTimeout(() => late.abort(), method === 'GET' ? READ_MS : CHANGE_MS);
   let response;
@@ -42,6 +46,22 @@ export async function call(method, path, body, { signal } = {}) {
   );
 }
 
+/** A change that is tried again while the server is away. By its key, the server does it once. */
+async function postWithRetry(path) {
+  let key = `retry-${newId()}`;
+  const end = performance.now() + RETRY_FOR_MS;
+  for (let failures = 0; ; failures += 1) {
+    try {
+      return await call('POST', path, undefined, { key });
+    } catch (error) {
+      if (!(error instanceof Unreachable) || performance.now() >= end) throw error;
+      if (failures === 0) key = `again-${key}`; // the server may have done it
+    }
+    const pause = PAUSE_MS[Math.min(failures, PAUSE_MS.length - 1)];
+    await new Promise((resolve) => setTimeout(resolve, pause));
+  }
+}
+
 const query = (values) => {
   const set = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
   return set.length ? `?${new URLSearchParams(set)}` : '';
@@ -49,6 +69,7 @@ const query = (values) => {
 
 export const server = {
   health: () => call('GET', '/v1/health'),
+  nodes: () => call('GET', '/v1/nodes'),
   workspaces: () => call('GET', '/v1/workspaces'),
   join: (path, client_id) => call('POST', '/v1/workspaces', { path, client_id }),
   stats: (days, workspace_id) =>
@@ -197,11 +218,11 @@ export class Workspace {
   }
 
   cancelAll(session_id) {
-    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/cancel${this.me}`);
+    return postWithRetry(`${this.root}/agent/sessions/${encodeURIComponent(session_id)}/cancel${this.me}`);
   }
 
   clearQueue(session_id) {
-    return call('POST', `${this.root}/agent/sessions/${encodeURIComponent(session_id)}/prompts/clear${this.me}`);
+    return postWithRetry(`${this.root}/agent/sessions/${encodeURIComponent(session_id)}/prompts/clear${this.me}`);
   }
 
   answerPermission(id, answer) {

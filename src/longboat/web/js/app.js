@@ -4,7 +4,7 @@ import { Drawer, toast } from './a11y.js';
 import { Refused, server } from './api.js';
 import { Connection } from './connection.js';
 import { startCopying } from './copying.js';
-import { Desk } from './desk.js';
+import { WorkspaceView } from './workspaceview.js';
 import { byId, replace } from './dom.js';
 import { askName, guestName, storedName, takeName } from './identity.js';
 import { Inbox } from './inbox.js';
@@ -21,7 +21,7 @@ import { Workspaces } from './workspaces.js';
 
 const connection = new Connection();
 const drawers = {};
-let desk = null;
+let workspaceView = null;
 let inbox = null;
 let inboxView = null;
 let place = '#/'; // the address before the inbox
@@ -75,16 +75,16 @@ function route() {
   if (workspace_id === 'inbox') return showInbox(session_id);
   place = location.hash;
   if (!workspace_id) return choose();
-  if (desk?.workspace.id !== workspace_id) open(workspace_id);
-  desk.show(session_id, message_id, words);
-  desk.showReview(isReview);
+  if (workspaceView?.workspace.id !== workspace_id) open(workspace_id);
+  workspaceView.show(session_id, message_id, words);
+  workspaceView.showReview(isReview);
   lookAt();
 }
 
 function leave() {
-  desk?.close();
+  workspaceView?.close();
   inboxView?.close();
-  desk = inboxView = null;
+  workspaceView = inboxView = null;
 }
 
 /** The inbox over all workspaces, at one of its items if it is named. */
@@ -106,7 +106,7 @@ function showInbox(item_id) {
 
 /** What the session on the screen has to tell is no news. */
 function lookAt() {
-  if (desk?.session_id && !document.hidden) inbox.seeSession(desk.session_id);
+  if (workspaceView?.session_id && !document.hidden) inbox.seeSession(workspaceView.session_id);
 }
 
 /** Follows the inbox under the current name. */
@@ -137,15 +137,18 @@ function choose(wrong = '') {
 function open(workspace_id) {
   leave();
   document.body.classList.remove('choosing');
-  desk = new Desk(workspace_id, windowOf(name), { connection, go: (session_id) => go(workspace_id, session_id) });
+  workspaceView = new WorkspaceView(workspace_id, windowOf(name), {
+    connection,
+    go: (session_id) => go(workspace_id, session_id),
+  });
   switcher.hide();
-  desk.workspace.about().then(
+  workspaceView.workspace.about().then(
     (about) => {
-      if (desk?.workspace.id === workspace_id) switcher.show(about);
+      if (workspaceView?.workspace.id === workspace_id) switcher.show(about);
     },
     (error) => {
       const isUnknown = error instanceof Refused && error.status !== 401;
-      if (isUnknown && desk?.workspace.id === workspace_id) choose(NOT_HERE);
+      if (isUnknown && workspaceView?.workspace.id === workspace_id) choose(NOT_HERE);
     },
   );
 }
@@ -155,7 +158,7 @@ async function rename(must = false) {
   if (!chosen || chosen === name) return;
   name = chosen;
   showName();
-  const before = desk;
+  const before = workspaceView;
   leave();
   openInbox();
   route();
@@ -174,7 +177,7 @@ async function start() {
   startPanes();
   switcher = new Switcher((id) => go(id));
   startCopying();
-  const actions = new PageActions(() => desk);
+  const actions = new PageActions(() => workspaceView);
   startKeyboard((action, target) => actions.run(action, target));
   drawers.nav = new Drawer(byId('nav'), byId('toggle-nav'));
   drawers.aside = new Drawer(byId('aside'), byId('toggle-aside'));
@@ -195,6 +198,7 @@ async function start() {
   const taken = known ? '' : takeName(suggested);
   name = known || taken || guestName();
   openInbox();
+  offerNodes();
   document.addEventListener('visibilitychange', lookAt);
   if (!address().workspace_id) await onlyOne();
   addEventListener('hashchange', route);
@@ -202,6 +206,12 @@ async function start() {
   showName();
   if (taken) toast(`Others see you as ${name}.`, 'info', { label: 'Change name', run: () => rename() });
   else if (!known) await rename(true); // over the workspace, which is there as a guest until then
+}
+
+/** The way to the nodes, if there are several. */
+async function offerNodes() {
+  const { items } = await server.nodes().catch(() => ({ items: [] }));
+  byId('nodes').hidden = items.length < 2;
 }
 
 /** If there is only one workspace, open it. */

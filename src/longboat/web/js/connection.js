@@ -12,7 +12,7 @@ const WORDS = {
   none: '',
 };
 
-const PATIENCE_MS = 3_000;
+const UNUSUAL_MS = 3_000;
 
 export class Connection {
   constructor() {
@@ -26,7 +26,7 @@ export class Connection {
     if (state === 'refused') return this.refused(status);
     const was = this.state;
     if (state === 'connecting' && was === 'turns') return this.settle(); // keep the text until it is live
-    clearTimeout(this.patience);
+    clearTimeout(this.settling);
     this.state = state;
     this.element.dataset.state = state;
     this.element.replaceChildren(
@@ -45,11 +45,11 @@ export class Connection {
 
   /** When tabs take turns, connecting takes a moment. If it takes longer, the server is not responding: say so. */
   settle() {
-    clearTimeout(this.patience);
-    this.patience = setTimeout(() => {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
       this.state = 'none';
       this.set('connecting');
-    }, PATIENCE_MS);
+    }, UNUSUAL_MS);
   }
 
   /** The banner stays until the connection is back, not only between attempts. */

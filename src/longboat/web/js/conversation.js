@@ -4,6 +4,7 @@ import { say, toast } from './a11y.js';
 import { Refused, Unreachable } from './api.js';
 import { Answering } from './answering.js';
 import { Asks } from './asks.js';
+import { AwayNotice } from './away.js';
 import { Composer } from './composer.js';
 import { h } from './dom.js';
 import { Finder } from './finding.js';
@@ -36,6 +37,7 @@ export class Conversation {
       menu('Session', () => this.does.menu()),
     );
     this.scroller = h('section', { class: 'scroller', tabindex: '0', 'aria-label': 'Transcript' });
+    this.away = new AwayNotice(workspace, mirror);
     this.does = new SessionActions(this);
     this.undo = new Undo(this);
     this.working = new Working(workspace, mirror, {
@@ -83,7 +85,7 @@ export class Conversation {
       this.answering.element,
       this.composer.element,
     );
-    this.element = h('div', { class: 'conversation' }, this.bar, this.holder, this.dock);
+    this.element = h('div', { class: 'conversation' }, this.bar, this.away.element, this.holder, this.dock);
     // Runs before the browser reports its own scrolling, so that a reader at the end stays there.
     this.heights = new MutationObserver(() => this.transcript?.resized());
     this.heights.observe(this.dock, { attributes: true, characterData: true, childList: true, subtree: true });
@@ -107,6 +109,7 @@ export class Conversation {
   close() {
     this.composer.saveDraft();
     this.stops.forEach((stop) => stop());
+    this.away.close();
     this.asks.close();
     this.answering.close();
     this.heights.disconnect();

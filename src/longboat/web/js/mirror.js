@@ -19,11 +19,13 @@ export class Mirror {
     this.notices = new Map(); // session → notices beside the answers, such as retries
     this.histories = new Map();
     this.topics = new Map();
+    this.away = null; // the node with the directory, while it is not running
   }
 
   /**
    * Subscribes to a topic: snapshot, sessions, lost (a session that cannot be read), runs, run_complete, asks,
-   * answered, clients, todos, files, jobs, notices, config (the models changed).
+   * answered, clients, todos, files, jobs, notices, config (the models changed), workspace (another server works on
+   * it, or its directory is away).
    */
   on(topic, listener) {
     if (!this.topics.has(topic)) this.topics.set(topic, new Set());
@@ -191,6 +193,7 @@ const HANDLERS = {
     mirror.tell('jobs', payload);
   },
   config_changed: (mirror, _, payload) => mirror.tell('config', payload),
+  workspace: (mirror, _, payload) => mirror.tell('workspace', payload),
   client(mirror, change, payload) {
     if (change === 'deleted') mirror.clients.delete(payload.client_id);
     else mirror.clients.set(payload.client_id, payload);

@@ -8,9 +8,9 @@ import { Palette } from './palette.js';
 const SESSIONS = 10;
 
 export class PageActions {
-  /** `desk()` is the open workspace, or null. */
-  constructor(desk) {
-    this.desk = desk;
+  /** `workspaceView()` is the open workspace, or null. */
+  constructor(workspaceView) {
+    this.workspaceView = workspaceView;
     this.palette = new Palette({
       actions: () => this.list(),
       commands: (word) => this.commands(word),
@@ -19,7 +19,7 @@ export class PageActions {
   }
 
   get talk() {
-    return this.desk()?.conversation ?? null;
+    return this.workspaceView()?.conversation ?? null;
   }
 
   /** Carries out an action of the table of keys. True if there was something to do. */
@@ -77,14 +77,14 @@ export class PageActions {
   }
 
   async sessions(q) {
-    const desk = this.desk();
-    if (!desk) return [];
-    const page = await desk.workspace.sessions({ q: q || null, limit: SESSIONS });
+    const workspaceView = this.workspaceView();
+    if (!workspaceView) return [];
+    const page = await workspaceView.workspace.sessions({ q: q || null, limit: SESSIONS });
     return page.items.map((session) => ({
       label: session.title || 'New session',
       hint: when(session.updated_at),
       kind: 'Session',
-      run: () => desk.go(session.id),
+      run: () => workspaceView.go(session.id),
     }));
   }
 
@@ -115,8 +115,8 @@ const ON_PAGE = {
   find: ({ talk }, target) => target.id !== 'find' && Boolean(talk?.finder.open()),
   stop: (page, target) => page.escape(target),
   new: (page) => {
-    page.desk()?.go(null);
-    return Boolean(page.desk());
+    page.workspaceView()?.go(null);
+    return Boolean(page.workspaceView());
   },
   plan: ({ talk }) => {
     const isShown = Boolean(talk?.composer.element.offsetParent);

@@ -1,6 +1,7 @@
 // The workspace in the top bar: recently used ones to switch to, marked if something needs an answer there.
 
 import { server } from './api.js';
+import { awayWords } from './away.js';
 import { byId, h, icon } from './dom.js';
 import { base, plain, plural, when } from './format.js';
 import { openable } from './menu.js';
@@ -63,5 +64,5 @@ const row = (workspace) =>
     waitMark(workspace) ?? h('span', { class: workspace.busy ? 'dot busy' : 'dot' }),
     h('span', { class: 'workspace-name' }, plain(base(workspace.path))),
     h('span', { class: 'quiet' }, when(usedAt(workspace))),
-    h('span', { class: 'quiet path' }, plain(workspace.path)),
+    h('span', { class: 'quiet path' }, [awayWords(workspace), plain(workspace.path)].filter(Boolean).join(' · ')),
   );

@@ -57,7 +57,7 @@ export class Working {
     if (!active) return;
     this.countFrom(active);
     this.asks = this.mirror.pendingAsks().some((ask) => this.mirror.concerns(ask, this.session_id));
-    this.element.classList.toggle('held', this.asks);
+    this.element.classList.toggle('held', this.asks || this.mirror.away !== null);
     this.stopOne.setAttribute('aria-disabled', String(active.cancel_requested));
     const alone = unfinished.length < 2;
     if (alone && document.activeElement === this.stopAll) this.stopOne.focus();
@@ -80,6 +80,10 @@ export class Working {
     if (active.cancel_requested) {
       const by = other(active.canceled_by);
       this.text.textContent = by ? `${by} is stopping this run…` : 'Stopping…';
+      return;
+    }
+    if (this.mirror.away !== null) {
+      this.text.textContent = `Waiting for ${plain(this.mirror.away)}`;
       return;
     }
     const who = other(active.client_id);

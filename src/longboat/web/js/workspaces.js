@@ -2,6 +2,7 @@
 
 import { roving } from './a11y.js';
 import { server } from './api.js';
+import { awayWords, nodeOf } from './away.js';
 import { h, icon, replace } from './dom.js';
 import { base, plain, plural, when } from './format.js';
 import { people } from './people.js';
@@ -63,6 +64,7 @@ export class Workspaces {
                 { class: 'quiet' },
                 waitMark(workspace),
                 [
+                  !workspace.away && nodeOf(workspace) && `on ${plain(nodeOf(workspace))}`,
                   workspace.busy && 'working',
                   workspace.waiting && `${plural(workspace.waiting, 'answer')} needed`,
                   workspace.clients.length && `${people(workspace.clients).length} connected`,
@@ -71,6 +73,7 @@ export class Workspaces {
                   .filter(Boolean)
                   .join(' · '),
               ),
+              workspace.away && h('span', { class: 'away-words' }, `${awayWords(workspace)}. Prompts are queued.`),
             ),
           ),
         ),

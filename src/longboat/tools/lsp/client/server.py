@@ -33,6 +33,7 @@ from longboat.tools.lsp.client.shapes import (
     Published,
 )
 from longboat.tools.lsp.client.snapshot import Kind, Snapshot
+from longboat.tools.process.programs import Programs
 
 T = TypeVar("T")
 Params = Mapping[str, Any]
@@ -91,7 +92,7 @@ class Server:
         root: Path,
         *,
         environ: Mapping[str, str],
-        mark: str,
+        programs: Programs,
         timeouts: Timeouts,
         on_exit: Callable[[str], None],
     ) -> None:
@@ -104,7 +105,7 @@ class Server:
         self._timeouts = timeouts
         self._environ = {**environ, **spec.env}
         self._on_exit = on_exit
-        self._process = Process(mark, on_data=self._receive, on_exit=self._ended)
+        self._process = Process(programs, on_data=self._receive, on_exit=self._ended)
         self._peer = JsonRpc(self._process.write, on_notification=self._hear, on_request=self._answer)
         self.documents = Documents(self._peer.notify, self.capabilities, self.diagnostics.clock)
         self._refreshing = asyncio.Lock()
@@ -112,7 +113,7 @@ class Server:
         self._misses = 0
         self._said_before: dict[Path, tuple[Diagnostic, ...]] = {}
         self._started_at = 0.0
-        """When it had answered our greeting; zero before."""
+        """When it answered `initialize`; zero before."""
         self._settings: Mapping[str, Any] = spec.settings
 
     @property
@@ -123,9 +124,9 @@ class Server:
         """Raises OSError, ValueError, or an error of the peer."""
         self._settings = await asyncio.to_thread(self._find_settings)
         await self._process.start(self._spec.argv, self.root, self._environ)
-        greeting = initialize_params(self.root, self._spec.initialization_options)
+        params = initialize_params(self.root, self._spec.initialization_options)
         said, _ = await asyncio.gather(
-            self._peer.request("initialize", greeting, INITIALIZED, timeout_s=self._timeouts.start_s),
+            self._peer.request("initialize", params, INITIALIZED, timeout_s=self._timeouts.start_s),
             asyncio.to_thread(self.snapshot.refresh),
         )
         self.capabilities = said.capabilities

@@ -1,6 +1,6 @@
 """The language servers of one workspace (B7): chosen by file, started when needed, ended with the workspace.
 
-    servers = LanguageServers(directory, config.lsp, environ=environ)
+    servers = LanguageServers(directory, config.lsp, environ=environ, programs=jobs.programs)
     text = await servers.diagnostics_after(path, "new content")
     await servers.aclose()
 
@@ -8,7 +8,6 @@
 """
 
 import asyncio
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +24,7 @@ from longboat.tools.lsp.client.server_specs import ServerSpec, server_specs
 from longboat.tools.lsp.client.settings import read
 from longboat.tools.lsp.client.slot import ServerSlot, ServerStatus
 from longboat.tools.lsp.client.snapshot import Snapshot
+from longboat.tools.process.programs import Programs
 from longboat.tools.search.tree import Tree
 
 MAX_ROOTS = 4
@@ -51,16 +51,17 @@ class LanguageServers:
         section: Mapping[str, Any] = MappingProxyType({}),
         *,
         environ: Mapping[str, str],
+        programs: Programs,
         on_change: Callable[[ServerStatus], None] | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
         self.directory = directory
         self.timeouts = timeouts or Timeouts()
         self._environ = environ
+        self._programs = programs
         self._on_change = on_change or (lambda _: None)
         self._specs = server_specs(read(section), environ)
         self._slots: dict[tuple[str, Path], ServerSlot] = {}
-        self._mark = f"lsp-{secrets.token_hex(8)}"
         self._warming = Tasks()
         self._closing = False
         self._found_files = False
@@ -70,10 +71,11 @@ class LanguageServers:
         """The servers that were needed so far, and how they are."""
         return tuple(slot.status for slot in self._slots.values())
 
-    def find_files(self) -> bool:
-        """Whether the workspace has a file for any of the servers. Reads the disk: call it off the event loop."""
+    def find_files(self, look_at: Callable[[str], None] = lambda _: None) -> bool:
+        """Whether the workspace has a file for any of the servers. Reads the disk: call it off the event loop. Calls
+        `look_at` with each directory before it is read."""
         if not self._found_files and self._specs:
-            self._found_files = self._find_file()
+            self._found_files = self._find_file(look_at)
         return self._found_files
 
     def warm(self, path: Path) -> None:
@@ -186,15 +188,15 @@ class LanguageServers:
                 spec,
                 root,
                 environ=self._environ,
-                mark=f"{self._mark}/{len(self._slots)}/",
+                programs=self._programs,
                 timeouts=self.timeouts,
                 on_change=self._on_change,
             )
         return self._slots[spec.name, root]
 
-    def _find_file(self) -> bool:
+    def _find_file(self, look_at: Callable[[str], None]) -> bool:
         """True also where there is too much to look through."""
-        for seen, entry in enumerate(Tree(root=str(self.directory)).files()):
+        for seen, entry in enumerate(Tree(root=str(self.directory)).files(look_at)):
             if seen >= MAX_LOOKED_AT or any(spec.takes(Path(entry.path)) for spec in self._specs):
                 return True
         return False

@@ -15,6 +15,7 @@ from longboat.tools.context import ToolError
 from longboat.tools.lsp.client.json_rpc import BadAnswer, NoAnswer, Refused, ServerGone
 from longboat.tools.lsp.client.server import Server, Timeouts
 from longboat.tools.lsp.client.server_specs import ServerSpec
+from longboat.tools.process.programs import Programs
 
 _CLOSING = "The workspace is closing, so no language server can be started."
 
@@ -48,14 +49,14 @@ class ServerSlot:
         root: Path,
         *,
         environ: Mapping[str, str],
-        mark: str,
+        programs: Programs,
         timeouts: Timeouts,
         on_change: Callable[[ServerStatus], None],
     ) -> None:
         self.spec = spec
         self.root = root
         self._environ = environ
-        self._mark = mark
+        self._programs = programs
         self._timeouts = timeouts
         self._on_change = on_change
         self._server: Server | None = None
@@ -111,7 +112,7 @@ class ServerSlot:
                 self.spec,
                 self.root,
                 environ=self._environ,
-                mark=self._mark,
+                programs=self._programs,
                 timeouts=self._timeouts,
                 on_exit=lambda reason: self._lost(server, reason),
             )

@@ -27,7 +27,7 @@ def lookup_traits(*heading: str) -> ToolTraits:
 
 class LanguageServerTool:
     def __init__(self, servers: LanguageServers) -> None:
-        self._servers = servers
+        self.servers = servers
 
     @classmethod
     def build(cls, services: ToolServices) -> Self:
@@ -40,7 +40,7 @@ class LanguageServerTool:
         the definition too, so wait for a server that is still loading."""
         location = await find_symbol(context, tool, wanted.path, wanted.symbol, wanted.line)
         source = location.source
-        server = await self._servers.serving(source.target.path, source.text, f"{tool}_provider")
+        server = await self.servers.serving(source.target.path, source.text, f"{tool}_provider")
         questions = location.questions(**({"context": {"includeDeclaration": True}} if everywhere else {}))
         said = await server.ask_any(f"textDocument/{tool}", questions, LOCATIONS, thorough=everywhere)
         return server, parse_locations(said)

@@ -18,7 +18,7 @@ import { Todos } from './todos.js';
 import { Tree } from './tree.js';
 import { Usage } from './usage.js';
 
-export class Desk {
+export class WorkspaceView {
   constructor(workspace_id, client_id, { connection, go }) {
     this.workspace = new Workspace(workspace_id, client_id);
     this.go = go;

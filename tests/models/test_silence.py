@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from test_registry import MINE, adapter_of, registry_of
 
-from longboat.models.first_token import ELSEWHERE_S, NEARBY_S, OWN_API_S, first_token_s, is_nearby
 from longboat.models.openai_chat import OpenAIChatModel
 from longboat.models.pydantic_adapter import PydanticModel
+from longboat.models.silence import ELSEWHERE_S, NEARBY_S, OWN_API_S, is_nearby, silence_limit_s
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,14 @@ from longboat.models.pydantic_adapter import PydanticModel
         ("http://gpu.local/v1", True),
         ("http://models.internal/v1", True),
         ("http://app.localhost/v1", True),
+        ("http://100.64.0.7:11434/v1", True),
+        ("http://100.127.255.1/v1", True),
+        ("http://gpu.tail1234.ts.net:11434/v1", True),
+        ("http://gpu.fritz.box/v1", True),
+        ("http://gpu.home.arpa/v1", True),
+        ("http://gpu.local./v1", True),
+        ("http://100.128.0.1/v1", False),
+        ("https://ts.net.example.com/v1", False),
         ("https://api.openai.com/v1", False),
         ("https://8.8.8.8/v1", False),
         ("https://172.32.0.1/v1", False),
@@ -53,16 +61,17 @@ def test_a_server_is_nearby_on_this_machine_and_in_private_networks(url: str, ne
     ],
 )
 def test_what_is_configured_counts_before_the_address(url: str | None, configured: float | None, wanted: float) -> None:
-    assert first_token_s(url, configured) == wanted
+    assert silence_limit_s(url, configured) == wanted
 
 
-def limit_of(section: dict[str, Any], **entry: Any) -> float:
+def limits_of(section: dict[str, Any], **entry: Any) -> tuple[float, float]:
+    """Until the answer begins, and between two pieces."""
     provider = {"api_key": "x", **section, "models": [{"id": "m", **entry}]}
     adapter = adapter_of(registry_of({"providers": {"mine": provider}, "models": {"large": "mine/m"}}))
     if isinstance(adapter, OpenAIChatModel):
-        return adapter._timeouts.first_s
+        return adapter._timeouts.first_s, adapter._timeouts.idle_s
     assert isinstance(adapter, PydanticModel)
-    return adapter._endpoint.first_token_s
+    return adapter._endpoint.first_token_s, adapter._endpoint.idle_s
 
 
 @pytest.mark.parametrize(
@@ -78,14 +87,17 @@ def limit_of(section: dict[str, Any], **entry: Any) -> float:
         ({"type": "openai"}, OWN_API_S),
     ],
 )
-def test_the_registry_gives_every_adapter_its_limit(section: dict[str, Any], default: float) -> None:
-    assert limit_of(section) == default
-    assert limit_of(section, first_token_s=900) == 900
+def test_the_registry_gives_every_adapter_its_limits(section: dict[str, Any], default: float) -> None:
+    assert limits_of(section) == (default, default)
+    assert limits_of(section, first_token_s=900) == (900, default)
+    assert limits_of(section, idle_s=900) == (default, 900)
 
 
-@pytest.mark.parametrize(("configured", "wanted"), [(None, "turn"), ("always", "always"), ("never", "never")])
-def test_the_registry_tells_the_chat_adapter_which_reasoning_to_send(configured: str | None, wanted: str) -> None:
+@pytest.mark.parametrize(("configured", "wanted"), [(None, None), ("always", "always"), ("never", "never")])
+def test_the_registry_tells_the_chat_adapter_which_reasoning_to_send(
+    configured: str | None, wanted: str | None
+) -> None:
     entry = {"id": "m"} if configured is None else {"id": "m", "send_reasoning": configured}
     adapter = adapter_of(registry_of({"providers": {"mine": {**MINE, "models": [entry]}}}))
     assert isinstance(adapter, OpenAIChatModel)
-    assert adapter._dialect.send_reasoning == wanted
+    assert adapter._usual_dialect().send_reasoning == wanted
