@@ -1,5 +1,6 @@
 """The inbox in the terminal app: what other workspaces need, answered from there, and what was seen."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -55,6 +56,26 @@ async def test_the_highlighted_item_stays_so_when_others_come_and_go() -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert app.results == [OpenItem(item=ITEMS[2])]
+
+
+async def test_items_that_come_while_the_inbox_is_being_opened_are_shown() -> None:
+    """At every instant of opening: for a while, only a part of the dialog exists."""
+    app = Stage()
+    dialog = InboxDialog(ITEMS)
+    shown = list(ITEMS)
+
+    async def change_at_every_instant() -> None:
+        while not dialog.is_mounted:
+            shown.reverse()
+            dialog.show(shown)
+            await asyncio.sleep(0)
+
+    async with app.run_test() as pilot:
+        changes = asyncio.create_task(change_at_every_instant())
+        await app.open(pilot, dialog)
+        await changes
+        await pilot.pause()
+        assert [option.id for option in dialog.listing.options] == [item.id for item in shown]
 
 
 async def test_an_empty_inbox_says_so_and_its_keys_do_nothing() -> None:

@@ -109,8 +109,8 @@ class Dialog(ModalScreen[Result], Generic[Result]):
 
     @property
     def is_open(self) -> bool:
-        """Whether its widgets exist: not before it is drawn, nor while it is being closed."""
-        return bool(self.query(".box"))
+        """Whether all its widgets exist: not while they are being made, nor while it is being closed."""
+        return self.is_mounted and bool(self.query(".box"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool:
         """Ignore all keys while the dialog is being closed."""

@@ -173,7 +173,7 @@ class SessionList(ListDialog[OpenSession | ShowElsewhere | ForkSession | NewSess
         except LongboatError as error:
             self.complain(plain_line(str(error)))
             return
-        if self.is_open and self.query(Listing) and not get_current_worker().is_cancelled:
+        if self.is_open and not get_current_worker().is_cancelled:
             self.complain("")
             self._show(found, said)
 
