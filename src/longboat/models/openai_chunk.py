@@ -36,6 +36,8 @@ class Delta(msgspec.Struct, gc=False):
 
 class Choice(msgspec.Struct, gc=False):
     delta: Delta | None = None
+    message: Delta | None = None
+    """What a server sends that does not stream; a few stream pieces under this name."""
     finish_reason: str | None = None
 
 
@@ -91,8 +93,10 @@ def decode_loosely(data: bytes) -> Chunk | None:
 
 def _read_choice(choice: dict[str, Any]) -> Choice:
     delta = msgspec.convert(choice.get("delta"), dict[str, Any] | None)
+    message = msgspec.convert(choice.get("message"), dict[str, Any] | None) if delta is None else None
     return Choice(
         delta=None if delta is None else _read_delta(delta),
+        message=None if message is None else _read_delta(message),
         finish_reason=_converted(choice.get("finish_reason"), str),
     )
 

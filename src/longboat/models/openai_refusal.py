@@ -154,6 +154,13 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
     return _final(status, complaint, to, said)
 
 
+def broken_answer(to: Addressee, what: str) -> ModelError:
+    """The rest of the answer cannot be had; another attempt may succeed."""
+    return ModelError(
+        f"{to.provider} {what}.", title="The model's answer broke off", code="stream_broken", retryable=True
+    )
+
+
 def _has_no_tools(status: int, said: str) -> bool:
     """Whether the server cannot do tools at all for this model. Other failures of the server itself may pass."""
     return _NO_JINJA in said if status >= 500 else status in (400, 404, 422) and _NO_TOOLS.search(said) is not None

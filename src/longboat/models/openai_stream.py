@@ -17,6 +17,7 @@ from longboat.models.openai_chunk import (
     Choice,
     Chunk,
     CountedUsage,
+    Delta,
     Function,
     PromptProgress,
     ToolCall,
@@ -24,7 +25,7 @@ from longboat.models.openai_chunk import (
     decode_loosely,
 )
 from longboat.models.openai_reasoning import ReasoningReader, ThinkTags
-from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
+from longboat.models.openai_refusal import Addressee, broken_answer, read_value, refusal, status_in_stream
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
@@ -91,6 +92,8 @@ class StreamReader:
         self._counted = CountedUsage()
         """The newest count: some servers send one with every chunk."""
         self._quarters_read = 0
+        self._has_deltas = False
+        """Messages beside and after deltas repeat what they said; without any, they are all there is."""
         self.answered = False
         """The server said how the answer ended, or `[DONE]`: it is whole, though usage may still come."""
         self.done = False
@@ -127,10 +130,7 @@ class StreamReader:
         return reason is not None and self._think.is_unfinished and self._stop_reason(reason) is StopReason.END_TURN
 
     def broken(self, what: str) -> ModelError:
-        """The stream can no longer be used; another attempt may succeed."""
-        return ModelError(
-            f"{self._to.provider} {what}.", title="The model's answer broke off", code="stream_broken", retryable=True
-        )
+        return broken_answer(self._to, what)
 
     def _lines(self, piece: bytes) -> list[bytes]:
         """The lines that became whole. Each byte is copied a fixed number of times, however small the pieces are."""
@@ -152,7 +152,9 @@ class StreamReader:
         if chunk.prompt_progress is not None:
             yield from self._reading(chunk.prompt_progress)
         if chunk.choices:
-            yield from self._choice(chunk.choices[0])
+            choice = chunk.choices[0]
+            self._has_deltas = self._has_deltas or choice.delta is not None
+            yield from self._choice(choice, choice.delta if self._has_deltas else choice.message)
 
     def _reading(self, progress: PromptProgress) -> Iterator[ModelEvent]:
         """Every quarter of a prompt that takes a while."""
@@ -175,8 +177,7 @@ class StreamReader:
                 raise self.broken(f"sent a chunk that cannot be read ({error})") from None
             return Chunk()
 
-    def _choice(self, choice: Choice) -> Iterator[ModelEvent]:
-        delta = choice.delta
+    def _choice(self, choice: Choice, delta: Delta | None) -> Iterator[ModelEvent]:
         if delta is not None:
             if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
                 self._think.leave_to_server()
