@@ -283,7 +283,9 @@ NOT_HERE = "no event stream. It sent KIND; is http://127.0.0.1:"
         ),
         "another document": (b'{"id": "whole"}', "application/json", "bad_request", NOT_HERE),
         "no choice": (b'{"choices": []}', "application/json", "bad_request", NOT_HERE),
-        "no message": (b'{"choices": [{"text": "Hello", "finish_reason": "stop"}]}', "application/json", "bad_request", NOT_HERE),
+        "no message": (
+            b'{"choices": [{"text": "Hello", "finish_reason": "stop"}]}', "application/json", "bad_request", NOT_HERE
+        ),
         "choices of another kind": (b'{"choices": {"a": 1}}', "application/json", "bad_request", NOT_HERE),
         "a word": (b'"hello"', "application/json", "bad_request", "no event stream. hello"),
         "nothing": (b"", "application/json", "bad_request", NOT_HERE),

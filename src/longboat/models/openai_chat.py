@@ -41,6 +41,7 @@ from longboat.models.openai_reply import Reply, read_error_body, read_reply
 from longboat.models.openai_request import EFFORT, PLAIN, Dialect, encode_request, own_reasoning
 from longboat.models.openai_stream import StreamReader
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Notice, Progress, Sent
+from longboat.models.providers import USER_AGENT, endpoint_url
 from longboat.models.silence import silence_limit_s, silent_error, still_loading_error
 
 CONNECT_TIMEOUT_S = 10.0
@@ -76,7 +77,7 @@ class OpenAIChatModel:
         self.name = name
         self.context_window = context_window
         self.abilities = abilities
-        self._url = base_url.rstrip("/") + "/chat/completions"
+        self._url = endpoint_url(base_url, "chat/completions")
         self._to = Addressee(
             provider=provider,
             model=name,
@@ -84,8 +85,7 @@ class OpenAIChatModel:
             has_key=bool(api_key),
             secrets=secrets_of(api_key, headers or {}, base_url),
         )
-        # Compressed streams arrive in blocks, long after they were said.
-        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+        self._headers = _headers(headers or {})
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key.strip()}"
         self._dialect = dialect if abilities.effort else replace(dialect, effort=None)
@@ -282,6 +282,16 @@ class OpenAIChatModel:
 
     def _silent(self, error: ServerSilent) -> ModelError:
         return silent_error(self._to.provider, self._to.model, error.seconds, began=error.began)
+
+
+def _headers(given: Mapping[str, str]) -> dict[str, str]:
+    own = {
+        "Content-Type": "application/json",
+        "Accept-Encoding": "identity",  # compressed streams arrive in blocks, long after they were said
+        "User-Agent": USER_AGENT,  # firewalls refuse requests without one
+    }
+    replaced = {name.lower() for name in given}
+    return {name: value for name, value in own.items() if name.lower() not in replaced} | dict(given)
 
 
 def _display_url(base_url: str) -> str:

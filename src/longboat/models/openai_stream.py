@@ -6,7 +6,6 @@ piece of text, on the shortest path.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -23,9 +22,18 @@ from longboat.models.openai_chunk import (
     ToolCall,
     decode_chunk,
     decode_loosely,
+    error_in,
 )
 from longboat.models.openai_reasoning import ReasoningReader, ThinkTags
-from longboat.models.openai_refusal import Addressee, broken_answer, read_value, refusal, status_in_stream
+from longboat.models.openai_refusal import (
+    Addressee,
+    Complaint,
+    broken_answer,
+    read_body,
+    read_value,
+    refusal,
+    status_in_stream,
+)
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
@@ -44,10 +52,14 @@ LONG_PROMPT = 1_000
 """In tokens. While a server reads a longer prompt, people see its progress, if the server reports it."""
 
 _STOP_REASONS = {
-    "length": StopReason.MAX_TOKENS,
-    "max_tokens": StopReason.MAX_TOKENS,
-    "content_filter": StopReason.CONTENT_FILTER,
+    **dict.fromkeys(("length", "max_tokens", "model_length", "model_context_window_exceeded"), StopReason.MAX_TOKENS),
+    **dict.fromkeys(
+        ("content_filter", "safety", "recitation", "prohibited_content", "sensitive"), StopReason.CONTENT_FILTER
+    ),
 }
+"""In OpenAI's words, and those of Mistral, Google and Z.ai. All others end a whole answer."""
+_GIVEN_UP = frozenset(("error", "insufficient_system_resource", "network_error", "abort"))
+"""The server ended the answer before the model did: OpenRouter, DeepSeek, Z.ai, SGLang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +114,8 @@ class StreamReader:
     def feed(self, piece: bytes) -> Iterator[ModelEvent]:
         for line in self._lines(piece):
             if not line.startswith(b"data:") or self.done:
+                if line.startswith(b"error:") and not self.answered:  # older versions of llama.cpp
+                    raise self._error(read_body(line[6:]))
                 continue
             try:
                 yield from self._read(line[5:])
@@ -145,8 +159,9 @@ class StreamReader:
 
     def _read(self, data: bytes) -> Iterator[ModelEvent]:
         chunk = self._chunk(data)
-        if chunk.error:
-            raise self._error(chunk.error)
+        error = chunk.error or (chunk.choices is None and error_in(data))
+        if error:
+            raise self._error(read_value(error))
         if chunk.usage is not None:
             self._counted = chunk.usage
         if chunk.prompt_progress is not None:
@@ -195,8 +210,9 @@ class StreamReader:
                 for piece in delta.tool_calls:
                     yield from self._tool_call(piece)
         if choice.finish_reason:
-            if choice.finish_reason == "error":
-                raise self._error({"message": "the model failed before the answer was complete"})
+            if choice.finish_reason in _GIVEN_UP:
+                what = f"the model failed before the answer was complete ({choice.finish_reason})"
+                raise self._error(Complaint(message=what))
             self._reason = choice.finish_reason
             self.answered = True
 
@@ -250,10 +266,9 @@ class StreamReader:
 
     def _stop_reason(self, reason: str) -> StopReason:
         # Some servers say "stop" after tool calls, and a few say "tool_calls" after none: what came decides.
-        if reason in _STOP_REASONS:
-            return _STOP_REASONS[reason]
+        if known := _STOP_REASONS.get(reason.partition(":")[0].lower()):  # Google adds why: "content_filter: SAFETY"
+            return known
         return StopReason.TOOL_USE if self._calls else StopReason.END_TURN
 
-    def _error(self, value: Any) -> ModelError:
-        complaint = read_value(value)
+    def _error(self, complaint: Complaint) -> ModelError:
         return refusal(status_in_stream(complaint), complaint, self._to)
