@@ -111,9 +111,12 @@ async def test_a_check_lists_the_models_that_talk_and_stores_nothing(
     assert not keys().exists()
 
 
-async def test_a_forgotten_v1_is_found(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
+@pytest.mark.parametrize("path", ["/", "/chat/completions", "/v1/chat/completions"])
+async def test_a_forgotten_v1_is_found_and_the_address_of_the_chat_is_understood(
+    tmp_path: Path, endpoint: ScriptedEndpoint, path: str
+) -> None:
     async with launch(tmp_path, None, config="{}") as running:
-        found = await check(running.app, "custom", api_key=KEY, base_url=f"{endpoint.url}/")
+        found = await check(running.app, "custom", api_key=KEY, base_url=endpoint.url + path)
         assert (found.ok, found.base_url) == (True, endpoint.base_url)
 
 

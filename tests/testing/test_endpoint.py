@@ -179,15 +179,31 @@ async def test_requests_are_recorded(endpoint: ScriptedEndpoint, http: httpx2.As
     assert exchange.headers["authorization"] == "Bearer k"
 
 
+async def test_a_request_that_does_not_stream_gets_one_document(
+    endpoint: ScriptedEndpoint, http: httpx2.AsyncClient
+) -> None:
+    endpoint.add(
+        [Think("h"), Think("m"), Say("Hel"), Say("lo"), CallTool("ls", {"path": "."}, call_id="one"), Use(7, 3)]
+    )
+    endpoint.add([Say("a"), Fail(ModelError("boom", code="server_error"))])
+    answer, failure = [await http.post("/v1/chat/completions", json=ask("hi") | {"stream": False}) for _ in range(2)]
+    (choice,) = answer.json()["choices"]
+    function = {"name": "ls", "arguments": '{"path":"."}'}
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"] == {
+        "role": "assistant",
+        "content": "Hello",
+        "reasoning_content": "hm",
+        "tool_calls": [{"id": "one", "type": "function", "function": function}],
+    }
+    assert answer.json()["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    assert (failure.status_code, failure.json()["error"]["message"]) == (500, "boom")
+
+
 async def test_what_it_does_not_know_is_refused(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/v1/models")).json()["data"][0]["id"] == "scripted"
     assert (await http.get("/v1/other")).status_code == 404
     assert (await http.get("/control/other")).status_code == 404
-    unstreamed = await http.post("/v1/chat/completions", json={"messages": []})
-    assert (unstreamed.status_code, unstreamed.json()["error"]["message"]) == (
-        400,
-        "the scripted endpoint only streams: send stream=true",
-    )
     bad = await http.post("/control/script", content=b'{"steps": [[{"type": "shout"}]]}')
     assert bad.status_code == 400
     assert "shout" in bad.json()["error"]["message"]

@@ -11,7 +11,7 @@ import httpx2
 
 from longboat.config.settings import ProviderSection
 from longboat.models.adapters import Access
-from longboat.models.providers import KNOWN
+from longboat.models.providers import KNOWN, endpoint_url
 from longboat.models.refreshed_catalogue import Listed
 
 MAX_BODY = 32 * 2**20
@@ -47,7 +47,7 @@ def catalogued_url(section: ProviderSection, access: Access) -> str | None:
     base = access.base_url or (known.chat_url if known else None) or _OWN_URLS.get(section.type)
     if base is None or section.type in ("google", "azure", "bedrock"):
         return None
-    return f"{base.rstrip('/')}/{'v1/' if 'anthropic' in section.type else ''}models"
+    return endpoint_url(base, "v1/models" if "anthropic" in section.type else "models")
 
 
 def list_request(section: ProviderSection, access: Access) -> ListRequest:

@@ -1,7 +1,8 @@
 """The native adapter for servers with OpenAI's chat API: OpenRouter, vLLM, llama.cpp, Ollama and most others.
 
 Owns what is sent where and how long to wait for it. Must not know turns or retries. `http_client` owns connections,
-`openai_request` builds the request, `openai_stream` reads the answer, `openai_refusal` explains errors.
+`openai_request` builds the request, `openai_reply` finds out what came, `openai_stream` reads it, `openai_refusal`
+explains errors.
 """
 
 import asyncio
@@ -29,15 +30,18 @@ from longboat.models.images import without_unsupported_images
 from longboat.models.openai_refusal import (
     Addressee,
     Complaint,
+    broken_answer,
     read_body,
     refusal,
     refused_field,
     retry_after,
     ways_to_send_reasoning,
 )
+from longboat.models.openai_reply import Reply, read_error_body, read_reply
 from longboat.models.openai_request import EFFORT, PLAIN, Dialect, encode_request, own_reasoning
 from longboat.models.openai_stream import StreamReader
 from longboat.models.protocol import EVERYTHING, Abilities, ModelEvent, ModelRequest, Notice, Progress, Sent
+from longboat.models.providers import USER_AGENT, endpoint_url
 from longboat.models.silence import silence_limit_s, silent_error, still_loading_error
 
 CONNECT_TIMEOUT_S = 10.0
@@ -46,8 +50,6 @@ LAST_WORDS_S = 5.0
 """How long what follows a finish_reason may take, usage in most cases. Some servers send neither that nor an end."""
 REST_TIMEOUT_S = 1.0
 """How long the end of a finished answer may take before its connection is given up instead of kept for the next."""
-
-_MAX_ERROR_BODY = 64 * 1024
 
 
 class OpenAIChatModel:
@@ -75,7 +77,7 @@ class OpenAIChatModel:
         self.name = name
         self.context_window = context_window
         self.abilities = abilities
-        self._url = base_url.rstrip("/") + "/chat/completions"
+        self._url = endpoint_url(base_url, "chat/completions")
         self._to = Addressee(
             provider=provider,
             model=name,
@@ -83,8 +85,7 @@ class OpenAIChatModel:
             has_key=bool(api_key),
             secrets=secrets_of(api_key, headers or {}, base_url),
         )
-        # Compressed streams arrive in blocks, long after they were said.
-        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **(headers or {})}
+        self._headers = _headers(headers or {})
         if api_key:
             self._headers["Authorization"] = f"Bearer {api_key.strip()}"
         self._dialect = dialect if abilities.effort else replace(dialect, effort=None)
@@ -117,9 +118,9 @@ class OpenAIChatModel:
         bodies = [self._encode(request, dialect)]
         refusals: list[ModelError] = []
         yield Sent(bodies[-1])
-        while isinstance(answer := await self._open(bodies[-1]), ModelError):
-            if answer.code != "loading":
-                refusals.append(answer)
+        while isinstance(reply := await self._open(bodies[-1]), ModelError):
+            if reply.code != "loading":
+                refusals.append(reply)
                 known, dialect = dialect, self._other_dialect(request, dialect, refusals, bodies)
                 if EFFORT in dialect.refused - known.refused:
                     yield Notice(f"{self.provider}/{self.name} has no reasoning effort setting; it is ignored.")
@@ -127,7 +128,7 @@ class OpenAIChatModel:
                 yield Sent(bodies[-1])
                 continue
             if left_s < LOADING_POLL_S:
-                raise still_loading_error(answer, self.name, self._timeouts.first_s)
+                raise still_loading_error(reply, self.name, self._timeouts.first_s)
             if not told:
                 yield Progress(f"{self.provider} is loading {self.name}.")
             left_s, told = left_s - LOADING_POLL_S, True
@@ -135,14 +136,17 @@ class OpenAIChatModel:
         # Where the server holds the model to a schema, there is no place for thoughts.
         in_thought = self._habits.begins_in_thought and request.schema is None
         reader = StreamReader(self._to, tariff=self._tariff, in_thought=in_thought)
+        answer = reply.answer
         try:
             await self._learn_dialect(dialect, usual)
+            pieces = reply.begun
             try:
-                while not reader.answered and (pieces := await answer.read()):
+                while pieces:
                     for event in reader.feed(pieces):
                         yield event
+                    pieces = b"" if reader.answered else await answer.read()
             except OSError as error:
-                raise self._cut_off(error, reader) from None
+                raise self._cut_off(error) from None
             async for event in self._ending(answer, reader):
                 yield event
         finally:
@@ -203,14 +207,14 @@ class OpenAIChatModel:
             with suppress(OSError):  # then Longboat finds out again after a restart
                 await asyncio.to_thread(self._memory.keep, habits)
 
-    async def _open(self, body: bytes) -> Answer | ModelError:
-        """The answer to the request, or why there is none that another request could mend: the model is being loaded,
+    async def _open(self, body: bytes) -> Reply | ModelError:
+        """The reply to the request, or why there is none that another request could mend: the model is being loaded,
         or the server refuses the body."""
         answer = await self._send(body)
         try:
-            if answer.status == 200 and not _is_whole_document(answer):
-                return answer
-            refused = await self._refusal(answer)
+            refused = await self._reply(answer)
+            if isinstance(refused, Reply):
+                return refused
         except BaseException:
             await answer.aclose()
             raise
@@ -218,6 +222,15 @@ class OpenAIChatModel:
         if refused.code in ("loading", "bad_request"):
             return refused
         raise refused
+
+    async def _reply(self, answer: Answer) -> Reply | ModelError:
+        if not _is_success(answer):
+            return self._refusal(answer, await read_error_body(answer))
+        try:
+            reply = await read_reply(answer, self._to)
+        except OSError as error:
+            raise self._cut_off(error) from None
+        return reply if isinstance(reply, Reply) else self._refusal(answer, reply.body)
 
     async def _send(self, body: bytes) -> Answer:
         self._client = self._client or self._make_client()
@@ -233,14 +246,14 @@ class OpenAIChatModel:
         except OSError as error:
             raise self._unreachable(error) from None
 
-    async def _refusal(self, answer: Answer) -> ModelError:
-        complaint = read_body(await _bounded_body(answer))
-        if answer.status == 200 and complaint.status is None:
+    def _refusal(self, answer: Answer, body: bytes) -> ModelError:
+        complaint = read_body(body)
+        if _is_success(answer) and complaint.status is None:
             kind = answer.headers.get("content-type")
             said = complaint.message or f"It sent {kind}; is {self._to.url} the base_url of a chat API?"
             complaint = Complaint(message=f"no event stream. {said}", kind=complaint.kind)
         wait_s = retry_after(answer.headers)
-        status = complaint.status if answer.status == 200 and complaint.status else answer.status
+        status = complaint.status if _is_success(answer) and complaint.status else answer.status
         return refusal(status, complaint, self._to, retry_after_s=wait_s)
 
     def _make_client(self) -> HttpClient:
@@ -261,14 +274,24 @@ class OpenAIChatModel:
             retryable=True,
         )
 
-    def _cut_off(self, error: OSError, reader: StreamReader) -> ModelError:
+    def _cut_off(self, error: OSError) -> ModelError:
         if isinstance(error, ServerSilent):
             return self._silent(error)
-        reason = str(error) or type(error).__name__
-        return reader.broken(f"dropped the connection before the answer was complete ({self._to.quote(reason)})")
+        reason = self._to.quote(str(error) or type(error).__name__)
+        return broken_answer(self._to, f"dropped the connection before the answer was complete ({reason})")
 
     def _silent(self, error: ServerSilent) -> ModelError:
         return silent_error(self._to.provider, self._to.model, error.seconds, began=error.began)
+
+
+def _headers(given: Mapping[str, str]) -> dict[str, str]:
+    own = {
+        "Content-Type": "application/json",
+        "Accept-Encoding": "identity",  # compressed streams arrive in blocks, long after they were said
+        "User-Agent": USER_AGENT,  # firewalls refuse requests without one
+    }
+    replaced = {name.lower() for name in given}
+    return {name: value for name, value in own.items() if name.lower() not in replaced} | dict(given)
 
 
 def _display_url(base_url: str) -> str:
@@ -280,21 +303,8 @@ def _display_url(base_url: str) -> str:
         return "(not a URL)"
 
 
-def _is_whole_document(answer: Answer) -> bool:
-    """Some servers refuse with status 200, and a wrong base_url often leads to a web page."""
-    kind = answer.headers.get("content-type", "")
-    return kind.startswith(("application/json", "text/html"))
-
-
-async def _bounded_body(answer: Answer) -> bytes:
-    body = b""
-    try:
-        async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            while len(body) <= _MAX_ERROR_BODY and (pieces := await answer.read()):
-                body += pieces
-    except OSError:
-        pass  # the status alone has to do
-    return body[:_MAX_ERROR_BODY]
+def _is_success(answer: Answer) -> bool:
+    return 200 <= answer.status < 300
 
 
 async def _last_words(answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:

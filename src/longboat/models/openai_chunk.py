@@ -36,6 +36,8 @@ class Delta(msgspec.Struct, gc=False):
 
 class Choice(msgspec.Struct, gc=False):
     delta: Delta | None = None
+    message: Delta | None = None
+    """What a server sends that does not stream; a few stream pieces under this name."""
     finish_reason: str | None = None
 
 
@@ -89,10 +91,21 @@ def decode_loosely(data: bytes) -> Chunk | None:
         return None
 
 
+def error_in(data: bytes) -> Any:
+    """The error in what is no chunk, from vLLM or Cloudflare; None if there is none."""
+    try:
+        value = msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return value if value.get("object") == "error" or value.get("errors") else None
+
+
 def _read_choice(choice: dict[str, Any]) -> Choice:
     delta = msgspec.convert(choice.get("delta"), dict[str, Any] | None)
+    message = msgspec.convert(choice.get("message"), dict[str, Any] | None) if delta is None else None
     return Choice(
         delta=None if delta is None else _read_delta(delta),
+        message=None if message is None else _read_delta(message),
         finish_reason=_converted(choice.get("finish_reason"), str),
     )
 
@@ -105,8 +118,17 @@ def _read_delta(delta: dict[str, Any]) -> Delta:
         reasoning_content=_converted(delta.get("reasoning_content"), str) or thought,
         reasoning=_converted(delta.get("reasoning"), str),
         reasoning_details=_converted(delta.get("reasoning_details"), list[dict[str, Any]]),
-        tool_calls=msgspec.convert(delta.get("tool_calls"), list[ToolCall] | None, strict=False),
+        tool_calls=_read_calls(delta.get("tool_calls")),
     )
+
+
+def _read_calls(calls: Any) -> list[ToolCall] | None:
+    """The calls; text-generation-inference sends one without a list around it, others number them in the id."""
+    found = msgspec.convert([calls] if isinstance(calls, dict) else calls, list[dict[str, Any]] | None)
+    for call in found or ():
+        if isinstance(call.get("id"), int):
+            call["id"] = str(call["id"])
+    return msgspec.convert(found, list[ToolCall] | None, strict=False)
 
 
 def _read_content(content: Any) -> tuple[str | None, str | None]:

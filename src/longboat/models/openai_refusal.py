@@ -14,7 +14,7 @@ import msgspec
 
 from longboat.errors import ModelError
 from longboat.models.error_quotes import quote_error, with_advice
-from longboat.models.openai_request import OPTIONAL, SendReasoning
+from longboat.models.openai_request import NULL_CONTENT, OPTIONAL, STREAM, SYSTEM_ROLE, SendReasoning
 
 MAX_DETAIL = 500
 """How many characters of a server's own words go into an error."""
@@ -49,6 +49,32 @@ _UNKNOWN_FIELD = re.compile(
     r"|\bextra (?:inputs|fields)|invalid (?:field|param|argument)",
     re.IGNORECASE,
 )
+_TOOLS_WITH_STREAM = "Cannot use tools with stream"
+"""An older llama.cpp. Its status is 500, which it shares with failures that pass."""
+_HABITS: tuple[tuple[str, bytes, re.Pattern[str]], ...] = (
+    (
+        STREAM,
+        b'"stream":true',
+        re.compile(
+            rf"{_TOOLS_WITH_STREAM}|\bstream(?:ing)?\b.{{0,30}}(?:\bnot\b|unsupported|\bfalse\b)"
+            r"|(?:un(?:supported|known|recognized)|not support).{0,30}\bstream(?:ing)?\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        NULL_CONTENT,
+        b'"content":null',
+        re.compile(r"\bcontent\b.*(?:null|none|<?nil>?|string|type mismatch)|type mismatch.*\bcontent\b", re.I | re.S),
+    ),
+    (
+        SYSTEM_ROLE,
+        b'"role":"system"',
+        re.compile(r"system role|not support '?system'?|roles must alternate", re.IGNORECASE),
+    ),
+)
+"""What else a server may refuse: how it stands in the body, where text has its quotes escaped, and in whose words."""
+_PASSING = "tool_use_failed"
+"""Groq could not read the model's tool call; the next one may be better."""
 _LOADING = re.compile(r"\bloading\b", re.IGNORECASE)
 _STATUS_OF_WORD = {
     "rate_limit": 429,
@@ -97,13 +123,13 @@ def read_body(body: bytes) -> Complaint:
 
 
 def read_value(value: Any) -> Complaint:
-    """The complaint in `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or a list of one such."""
+    """The complaint in `{"error": {…}}`, `{"error": "…"}`, `{"message": …}`, `{"detail": …}` or a list of such."""
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, dict):
         return Complaint(message=str(value or ""))
-    if value.get("error"):
-        return read_value(value["error"])
+    if error := value.get("error") or value.get("errors"):
+        return read_value(error)
     message = value.get("message") or value.get("detail") or ""
     text = message if isinstance(message, str) else msgspec.json.encode(message).decode()
     code = str(value.get("code") or "")
@@ -135,7 +161,7 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
         return ModelError(with_advice(said, advice), title="The model has no tools", code=TOOLS_REFUSED)
     if status == 503 and _LOADING.search(complaint.message):
         return ModelError(said, title="The model is being loaded", code="loading", retryable=True)
-    if status in (408, 409) or status >= 500:
+    if status in (408, 409) or (status >= 500 and _TOOLS_WITH_STREAM not in said) or _PASSING in complaint.kind:
         return ModelError(
             said,
             title="Provider error",
@@ -154,6 +180,13 @@ def refusal(status: int, complaint: Complaint, to: Addressee, *, retry_after_s: 
     return _final(status, complaint, to, said)
 
 
+def broken_answer(to: Addressee, what: str) -> ModelError:
+    """The rest of the answer cannot be had; another attempt may succeed."""
+    return ModelError(
+        f"{to.provider} {what}.", title="The model's answer broke off", code="stream_broken", retryable=True
+    )
+
+
 def _has_no_tools(status: int, said: str) -> bool:
     """Whether the server cannot do tools at all for this model. Other failures of the server itself may pass."""
     return _NO_JINJA in said if status >= 500 else status in (400, 404, 422) and _NO_TOOLS.search(said) is not None
@@ -169,12 +202,17 @@ def ways_to_send_reasoning(refused: ModelError) -> tuple[SendReasoning, ...]:
 
 
 def refused_field(refused: ModelError, body: bytes) -> str | None:
-    """The optional field of the request that the server does not know. None if it refused for another reason, such as
-    the value of a field."""
-    if refused.code != "bad_request" or not _UNKNOWN_FIELD.search(refused.message) or "value" in refused.message:
+    """The optional field or habit of the request that the server does not know. None if it refused for another reason,
+    such as the value of a field."""
+    if refused.code != "bad_request":
         return None
-    sent = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    return next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", refused.message)), None)
+    said = refused.message
+    if _UNKNOWN_FIELD.search(said) and "value" not in said:
+        sent = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        field = next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)), None)
+        if field is not None:
+            return field
+    return next((name for name, sent_as, words in _HABITS if sent_as in body and words.search(said)), None)
 
 
 def _final(status: int, complaint: Complaint, to: Addressee, said: str) -> ModelError:

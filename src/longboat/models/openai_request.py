@@ -40,12 +40,18 @@ class Dialect:
     prompt_progress: bool = False
     """The server is asked how far it has read a prompt, as llama.cpp can say."""
     refused: frozenset[str] = frozenset()
-    """Of `OPTIONAL`: the fields that the server does not know."""
+    """Of `OPTIONAL` and the habits below: what the server does not know."""
 
 
 EFFORT = "reasoning_effort"
 OPTIONAL = ("stream_options", "max_tokens", EFFORT)
 """Fields of a request that not every server knows. They are left out, except that `max_tokens` has a newer name."""
+STREAM = "stream"
+"""To stream at all. Without it, the answer comes whole."""
+NULL_CONTENT = "null content"
+"""Calls without text have no content; otherwise an empty one, which in turn some servers refuse."""
+SYSTEM_ROLE = "system role"
+"""To send the system prompt apart; otherwise it goes before the first prompt."""
 
 
 PLAIN = Dialect()
@@ -55,13 +61,8 @@ def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAI
     """The body that asks `model` for one streamed step."""
     body: dict[str, Any] = {
         "model": model,
-        "messages": _messages(request, dialect.send_reasoning or "turn"),
-        "stream": True,
-    }
-    if "stream_options" not in dialect.refused:
-        body["stream_options"] = {"include_usage": True}
-    if dialect.prompt_progress:
-        body["return_progress"] = True
+        "messages": _messages(request, dialect),
+    } | _streaming(dialect)
     limits = [limit for limit in (request.max_output_tokens, dialect.max_output_tokens) if limit is not None]
     if limits:
         body["max_completion_tokens" if "max_tokens" in dialect.refused else "max_tokens"] = min(limits)
@@ -72,6 +73,17 @@ def encode_request(request: ModelRequest, *, model: str, dialect: Dialect = PLAI
     if request.schema is not None and (dialect.json_schema or not request.tools):
         body |= _answer_schema(request.schema, openai=request.openai_schema)
     return _json.encode(body)
+
+
+def _streaming(dialect: Dialect) -> dict[str, Any]:
+    if STREAM in dialect.refused:
+        return {}
+    fields: dict[str, Any] = {"stream": True}
+    if "stream_options" not in dialect.refused:
+        fields["stream_options"] = {"include_usage": True}
+    if dialect.prompt_progress:
+        fields["return_progress"] = True
+    return fields
 
 
 def _answer_schema(schema: Mapping[str, Any], *, openai: bool) -> dict[str, Any]:
@@ -107,16 +119,22 @@ def _first_with_reasoning(request: ModelRequest, back: SendReasoning) -> int:
     return max(prompts, default=0)
 
 
-def _messages(request: ModelRequest, back: SendReasoning) -> list[dict[str, Any]]:
+def _messages(request: ModelRequest, dialect: Dialect) -> list[dict[str, Any]]:
+    back = dialect.send_reasoning or "turn"
     first = _first_with_reasoning(request, back)
-    wire: list[dict[str, Any]] = [{"role": "system", "content": request.system}] if request.system else []
+    wire: list[dict[str, Any]] = []
     said: list[dict[str, Any]] = []
+    if request.system and SYSTEM_ROLE in dialect.refused:
+        said.append({"type": "text", "text": request.system})
+    elif request.system:
+        wire.append({"role": "system", "content": request.system})
     for index, message in enumerate(request.messages):
         if message.role is Role.USER:
             said += _user_pieces(message)
             continue
         reasoning = _reasoning(message, back) if index >= first else {}
-        other = _assistant(message, reasoning) + _tool_results(message)
+        other = _assistant(message, reasoning, "" if NULL_CONTENT in dialect.refused else None)
+        other += _tool_results(message)
         if other and said:
             wire.append(_user(said))
             said = []
@@ -178,12 +196,12 @@ def _decoded(part: FilePart) -> str | None:
         return None
 
 
-def _assistant(message: Message, reasoning: dict[str, Any]) -> list[dict[str, Any]]:
+def _assistant(message: Message, reasoning: dict[str, Any], no_text: str | None) -> list[dict[str, Any]]:
     text = "".join(part.text for part in message.parts if isinstance(part, TextPart))
     calls = [_tool_call(part) for part in message.parts if isinstance(part, ToolCallPart)]
     if not text and not calls:
         return []  # canceled before it said anything: servers refuse an empty message
-    wire: dict[str, Any] = {"role": "assistant", "content": text or None}
+    wire: dict[str, Any] = {"role": "assistant", "content": text or no_text}
     if calls:
         wire["tool_calls"] = calls
     return [wire | reasoning]

@@ -6,7 +6,6 @@ piece of text, on the shortest path.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -17,14 +16,24 @@ from longboat.models.openai_chunk import (
     Choice,
     Chunk,
     CountedUsage,
+    Delta,
     Function,
     PromptProgress,
     ToolCall,
     decode_chunk,
     decode_loosely,
+    error_in,
 )
 from longboat.models.openai_reasoning import ReasoningReader, ThinkTags
-from longboat.models.openai_refusal import Addressee, read_value, refusal, status_in_stream
+from longboat.models.openai_refusal import (
+    Addressee,
+    Complaint,
+    broken_answer,
+    read_body,
+    read_value,
+    refusal,
+    status_in_stream,
+)
 from longboat.models.protocol import (
     Finished,
     ModelEvent,
@@ -43,10 +52,14 @@ LONG_PROMPT = 1_000
 """In tokens. While a server reads a longer prompt, people see its progress, if the server reports it."""
 
 _STOP_REASONS = {
-    "length": StopReason.MAX_TOKENS,
-    "max_tokens": StopReason.MAX_TOKENS,
-    "content_filter": StopReason.CONTENT_FILTER,
+    **dict.fromkeys(("length", "max_tokens", "model_length", "model_context_window_exceeded"), StopReason.MAX_TOKENS),
+    **dict.fromkeys(
+        ("content_filter", "safety", "recitation", "prohibited_content", "sensitive"), StopReason.CONTENT_FILTER
+    ),
 }
+"""In OpenAI's words, and those of Mistral, Google and Z.ai. All others end a whole answer."""
+_GIVEN_UP = frozenset(("error", "insufficient_system_resource", "network_error", "abort"))
+"""The server ended the answer before the model did: OpenRouter, DeepSeek, Z.ai, SGLang."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +104,8 @@ class StreamReader:
         self._counted = CountedUsage()
         """The newest count: some servers send one with every chunk."""
         self._quarters_read = 0
+        self._has_deltas = False
+        """Messages beside and after deltas repeat what they said; without any, they are all there is."""
         self.answered = False
         """The server said how the answer ended, or `[DONE]`: it is whole, though usage may still come."""
         self.done = False
@@ -99,6 +114,8 @@ class StreamReader:
     def feed(self, piece: bytes) -> Iterator[ModelEvent]:
         for line in self._lines(piece):
             if not line.startswith(b"data:") or self.done:
+                if line.startswith(b"error:") and not self.answered:  # older versions of llama.cpp
+                    raise self._error(read_body(line[6:]))
                 continue
             try:
                 yield from self._read(line[5:])
@@ -127,10 +144,7 @@ class StreamReader:
         return reason is not None and self._think.is_unfinished and self._stop_reason(reason) is StopReason.END_TURN
 
     def broken(self, what: str) -> ModelError:
-        """The stream can no longer be used; another attempt may succeed."""
-        return ModelError(
-            f"{self._to.provider} {what}.", title="The model's answer broke off", code="stream_broken", retryable=True
-        )
+        return broken_answer(self._to, what)
 
     def _lines(self, piece: bytes) -> list[bytes]:
         """The lines that became whole. Each byte is copied a fixed number of times, however small the pieces are."""
@@ -145,14 +159,17 @@ class StreamReader:
 
     def _read(self, data: bytes) -> Iterator[ModelEvent]:
         chunk = self._chunk(data)
-        if chunk.error:
-            raise self._error(chunk.error)
+        error = chunk.error or (chunk.choices is None and error_in(data))
+        if error:
+            raise self._error(read_value(error))
         if chunk.usage is not None:
             self._counted = chunk.usage
         if chunk.prompt_progress is not None:
             yield from self._reading(chunk.prompt_progress)
         if chunk.choices:
-            yield from self._choice(chunk.choices[0])
+            choice = chunk.choices[0]
+            self._has_deltas = self._has_deltas or choice.delta is not None
+            yield from self._choice(choice, choice.delta if self._has_deltas else choice.message)
 
     def _reading(self, progress: PromptProgress) -> Iterator[ModelEvent]:
         """Every quarter of a prompt that takes a while."""
@@ -175,8 +192,7 @@ class StreamReader:
                 raise self.broken(f"sent a chunk that cannot be read ({error})") from None
             return Chunk()
 
-    def _choice(self, choice: Choice) -> Iterator[ModelEvent]:
-        delta = choice.delta
+    def _choice(self, choice: Choice, delta: Delta | None) -> Iterator[ModelEvent]:
         if delta is not None:
             if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
                 self._think.leave_to_server()
@@ -194,8 +210,9 @@ class StreamReader:
                 for piece in delta.tool_calls:
                     yield from self._tool_call(piece)
         if choice.finish_reason:
-            if choice.finish_reason == "error":
-                raise self._error({"message": "the model failed before the answer was complete"})
+            if choice.finish_reason in _GIVEN_UP:
+                what = f"the model failed before the answer was complete ({choice.finish_reason})"
+                raise self._error(Complaint(message=what))
             self._reason = choice.finish_reason
             self.answered = True
 
@@ -249,10 +266,9 @@ class StreamReader:
 
     def _stop_reason(self, reason: str) -> StopReason:
         # Some servers say "stop" after tool calls, and a few say "tool_calls" after none: what came decides.
-        if reason in _STOP_REASONS:
-            return _STOP_REASONS[reason]
+        if known := _STOP_REASONS.get(reason.partition(":")[0].lower()):  # Google adds why: "content_filter: SAFETY"
+            return known
         return StopReason.TOOL_USE if self._calls else StopReason.END_TURN
 
-    def _error(self, value: Any) -> ModelError:
-        complaint = read_value(value)
+    def _error(self, complaint: Complaint) -> ModelError:
         return refusal(status_in_stream(complaint), complaint, self._to)

@@ -18,7 +18,7 @@ from longboat.models.adapters import Access, defaults_of
 from longboat.models.error_quotes import quote_error, secrets_of
 from longboat.models.model_list import ListRequest, Refused, fetch_bounded, headers_of, list_request, read_models
 from longboat.models.openai_refusal import read_body
-from longboat.models.providers import KNOWN
+from longboat.models.providers import KNOWN, USER_AGENT, without_chat_path
 from longboat.models.refreshed_catalogue import Listed
 
 CHECK_S = 10.0
@@ -47,6 +47,8 @@ class Checked:
 async def check(title: str, section: ProviderSection, access: Access, *, within_s: float = CHECK_S) -> Checked:
     """`title`: how a person calls the provider."""
     until = asyncio.get_running_loop().time() + within_s
+    if section.type == "openai-compatible" and access.base_url:
+        access = replace(access, base_url=without_chat_path(access.base_url))
     found = await _try(title, section, access, until)
     base = (access.base_url or "").rstrip("/")
     if not found.is_elsewhere or section.type != "openai-compatible" or base.endswith("/v1"):
@@ -62,7 +64,9 @@ async def _try(title: str, section: ProviderSection, access: Access, until: floa
     try:
         async with (
             asyncio.timeout_at(until),
-            httpx2.AsyncClient(timeout=None, follow_redirects=False, verify=verify) as client,
+            httpx2.AsyncClient(
+                timeout=None, follow_redirects=False, verify=verify, headers={"User-Agent": USER_AGENT}
+            ) as client,
         ):
             if section.type == "openrouter":  # its list is public: it says nothing about the key
                 base = (access.base_url or KNOWN["openrouter"].chat_url or "").rstrip("/")

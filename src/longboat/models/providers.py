@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from longboat import __version__
 from longboat.config.keys import PROVIDER_KEYS
 from longboat.config.settings import ModelEntry, ProviderSection
 
 LOCAL_TYPE = "local"
+USER_AGENT = f"longboat/{__version__}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +125,14 @@ def _moved_to(name: str, environ: Mapping[str, str]) -> str | None:
     if name == "anthropic" and any(environ.get(key) for key in keys_of(name)):
         return environ.get("ANTHROPIC_BASE_URL") or None
     return None
+
+
+def endpoint_url(base_url: str, path: str) -> str:
+    """The address of a part of an OpenAI-compatible API. Some addresses at Azure have a query."""
+    address, mark, query = base_url.partition("?")
+    return f"{without_chat_path(address)}/{path}{mark}{query}"
+
+
+def without_chat_path(base_url: str) -> str:
+    """Documentation often shows the address of the chat itself, and people copy it."""
+    return base_url.rstrip("/").removesuffix("/chat/completions")

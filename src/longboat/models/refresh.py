@@ -17,6 +17,7 @@ from longboat.models.adapters import Access
 from longboat.models.error_quotes import quote_error, secrets_of
 from longboat.models.memory import forget_learned
 from longboat.models.model_list import ListRequest, catalogued_url, fetch, headers_of, read_models
+from longboat.models.providers import USER_AGENT
 from longboat.models.refreshed_catalogue import Listed
 
 TIMEOUT_S = 15.0
@@ -36,7 +37,7 @@ def refresh(
 ) -> Iterator[Report]:
     """Download everything, with one report for each source. Also forgets what was learned of models by using them."""
     forget_learned(data_dir)
-    with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False) as client:
+    with httpx2.Client(timeout=TIMEOUT_S, follow_redirects=False, headers={"User-Agent": USER_AGENT}) as client:
         yield _prices(client, data_dir, prices_url or _default_prices_url())
         known = refreshed_catalogue.listing(data_dir)
         for name, (section, access) in providers.items():

@@ -1,4 +1,4 @@
-"""One answer on the OpenAI chat wire: script items turned into stream chunks, refusals and faults.
+"""One answer on the OpenAI chat wire: script items turned into stream chunks or one document, refusals and faults.
 
 Must not know which script is played or who asks.
 """
@@ -43,8 +43,17 @@ class Dropped(Exception):
 class Answer:
     """The response to one request. It starts with the first thing it sends, so a script may also wait before that."""
 
-    def __init__(self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], *, model: str, number: int) -> None:
+    def __init__(
+        self,
+        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        *,
+        model: str,
+        number: int,
+        streams: bool = True,
+    ) -> None:
         self._send = send
+        self._whole: dict[str, Any] | None = None if streams else {"role": "assistant", "content": None}
+        """The message so far, if it is sent in one document at the end."""
         self._model = model
         self._number = number
         self._started = False
@@ -60,6 +69,8 @@ class Answer:
                     return await self._refuse(item)
                 case Fail(error=error):
                     body = {"error": {"message": error.message, "code": error.code}}
+                    if self._whole is not None:
+                        return await self._send_document(500, msgspec.json.encode(body))
                     return await self._write(_event(body), more=False)
                 case Break():
                     return await self._break(item)
@@ -98,6 +109,10 @@ class Answer:
         index, text = self._calls, item.input
         self._calls += 1
         call_id = item.call_id or f"call_{self._number}_{index}"
+        if self._whole is not None:
+            call = {"id": call_id, "type": "function", "function": {"name": item.name, "arguments": text}}
+            self._whole.setdefault("tool_calls", []).append(call)
+            return
         function = {"name": item.name, "arguments": ""}
         await self._delta({"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]})
         for piece in (text[: len(text) // 2], text[len(text) // 2 :]):
@@ -110,21 +125,32 @@ class Answer:
             "total_tokens": self._usage.input_tokens + self._usage.output_tokens,
             **({} if self._usage.cost is None else {"cost": self._usage.cost}),
         }
+        if self._whole is not None:
+            choice = {"index": 0, "message": self._whole, "finish_reason": _FINISH_REASONS[reason]}
+            document = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": self._model}
+            body = msgspec.json.encode({**document, "choices": [choice], "usage": usage})
+            return await self._send_document(200, body)
         end = _chunk({}, self._model, _FINISH_REASONS[reason])
-        await self._write(_event(end) + _event({"choices": [], "usage": usage}) + _DONE, more=False)
+        return await self._write(_event(end) + _event({"choices": [], "usage": usage}) + _DONE, more=False)
 
     async def _refuse(self, item: Refuse) -> None:
         body = item.body
         if body is None:
             error = {"message": item.message, "type": "scripted_error", "code": item.code}
             body = msgspec.json.encode({"error": error}).decode()
-        headers = [(b"content-type", b"application/json")]
-        if item.retry_after is not None:
-            headers.append((b"retry-after", item.retry_after.encode()))
-        await self._send({"type": "http.response.start", "status": item.status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": body.encode()})
+        extra = [] if item.retry_after is None else [(b"retry-after", item.retry_after.encode())]
+        await self._send_document(item.status, body.encode(), *extra)
+
+    async def _send_document(self, status: int, body: bytes, *extra: tuple[bytes, bytes]) -> None:
+        headers = [(b"content-type", b"application/json"), *extra]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
 
     async def _delta(self, delta: dict[str, Any]) -> None:
+        if self._whole is not None:
+            for name, text in delta.items():
+                self._whole[name] = (self._whole.get(name) or "") + text
+            return
         await self._write(_event(_chunk(delta, self._model, None)))
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:

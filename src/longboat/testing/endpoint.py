@@ -14,7 +14,8 @@ or `python -m longboat.testing.endpoint [--port P] [--script FILE]`, which print
 
 Which step answers: a marker `[[name]]` in the last prompt takes the next step of script `name`; `[[burst:N]]` sends N
 chunks as fast as it can (`[[burst:N:K]]`: K of them in one write); otherwise the next step of the common queue; and
-when that is empty, `echo: <the last prompt>` word by word.
+when that is empty, `echo: <the last prompt>` word by word. A request without `"stream": true` gets the same answer in
+one document.
 """
 
 import argparse
@@ -178,7 +179,8 @@ class ScriptedEndpoint:
 
     async def _answer(self, exchange: Exchange, send: Send) -> None:
         markers = _MARKER.findall(exchange.prompt)
-        answer = Answer(send, model=str(exchange.body.get("model", "")), number=len(self.requests))
+        streams = exchange.body.get("stream") is True
+        answer = Answer(send, model=str(exchange.body.get("model", "")), number=len(self.requests), streams=streams)
         if markers and markers[-1][0] == "burst" and markers[-1][1]:
             _, count, batch = markers[-1]
             await answer.send_all(burst(int(count), int(batch or _BURST_BATCH)))
@@ -186,8 +188,6 @@ class ScriptedEndpoint:
             await answer.play(self._step(exchange, markers[-1][0] if markers else None))
 
     def _step(self, exchange: Exchange, name: str | None) -> HttpStep:
-        if exchange.body.get("stream") is not True:
-            return [Refuse(400, message="the scripted endpoint only streams: send stream=true")]
         try:
             if name is not None:
                 return self._named[name].take()
