@@ -3,7 +3,20 @@
 import pytest
 from running_app import TEST_STORE
 
+from longboat.runtime.turn import surroundings
 from longboat.tools.mcp import McpServers
+
+
+class Today(surroundings.date):
+    @classmethod
+    def today(cls) -> "Today":
+        return cls(2026, 11, 19)
+
+
+@pytest.fixture(autouse=True)
+def one_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Around midnight, the second prompt of a test would come with a note that the date has changed."""
+    monkeypatch.setattr(surroundings, "date", Today)
 
 
 @pytest.fixture
