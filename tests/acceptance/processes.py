@@ -10,7 +10,7 @@ import json
 import shutil
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -101,9 +101,10 @@ class Site(ServerProcess):
 
     # Commands
 
-    async def longboat(self, *arguments: str, cwd: Path) -> Process:
-        """A command beside the server, its outputs on pipes. It runs at the other node if there is one."""
-        environ = self.environ
+    async def longboat(self, *arguments: str, cwd: Path, environ: Mapping[str, str] | None = None) -> Process:
+        """A command beside the server, its outputs on pipes. It runs at the other node if there is one. `environ`: more
+        variables."""
+        environ = self.environ | dict(environ or {})
         if self.other is not None:
             command, *rest = arguments
             arguments = (command, "--cwd", f"{OWNER}:{cwd}", *rest)

@@ -26,6 +26,7 @@ from longboat.runtime.clock import as_text, now
 from longboat.runtime.ownership import OwnershipTerms, Place
 from longboat.store.postgres.nodes import NodeRecord, Nodes, PlaceRecord, SharedTrustRows, TakenLease, Whereabouts
 from longboat.store.postgres.notifications import PostgresNotifications
+from longboat.store.postgres.schema import newest_known
 from longboat.store.postgres.store import UNFENCED, PostgresStore
 from longboat.store.postgres.wakeups import Topic
 from longboat.store.protocol import Store, Unit
@@ -325,7 +326,9 @@ class Node:
         if confirmed.instance is None:  # a database that failed over may have forgotten it
             await self._register()
         elif confirmed.instance != self._store.instance:
-            raise self._give_up()
+            raise self._give_up("another server uses the name of this node now")
+        if confirmed.floor > newest_known():  # it was paused or cut off meanwhile: no migration locks out others
+            raise self._give_up("a newer Longboat has changed it, and this version is too old for it: upgrade")
         self._confirmed_at = asked_at
         self._database_ahead_s = confirmed.at - deadline.clock()
         for workspace_id, epoch in held.items():
@@ -333,9 +336,9 @@ class Node:
                 self._lost(workspace_id)
         self._tell_renewed(self._guard_s, asked_at)
 
-    def _give_up(self) -> StoreLost:
-        """Another server uses this node's name: it was started while this one was paused or cut off."""
-        lost = self._store.lose("another server uses the name of this node now")
+    def _give_up(self, why: str) -> StoreLost:
+        """Write nothing more: this node was paused or cut off, and what was done meanwhile leaves no place for it."""
+        lost = self._store.lose(why)
         for workspace_id in list(self._held):
             self._lost(workspace_id)
         return lost

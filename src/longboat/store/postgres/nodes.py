@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from longboat.errors import DataDirError
+from longboat.store.postgres.schema import check_floor, newest_known
 
 Borrow = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -84,6 +85,8 @@ class Confirmed:
     """The workspaces whose leases are renewed."""
     instance: str | None
     """Which server has the name of this node now; None: the database does not know the name."""
+    floor: int
+    """The oldest schema whose servers can use the database."""
 
 
 class Nodes:
@@ -95,10 +98,11 @@ class Nodes:
         self._lease_s = lease_s
 
     async def register(self, *, disk: str, url: str, version: str, secret: str, token: str, started_at: str) -> None:
-        """Join the others. Refuses a name or an address that another machine uses, and a secret or a token that differs
-        from theirs. `secret`, `token`: their fingerprints."""
+        """Join the others. Refuses a name or an address that another machine uses, a secret or a token that differs
+        from theirs, and a database that became too new. `secret`, `token`: their fingerprints."""
         async with self._borrow() as connection, connection.transaction():
             await connection.execute("LOCK TABLE nodes IN SHARE ROW EXCLUSIVE MODE")
+            await check_floor(connection)
             others = await connection.fetch(_LIVE)
             if any(each["name"] == self._name and each["disk"] != disk for each in others):
                 raise DataDirError(
@@ -125,7 +129,7 @@ class Nodes:
                 )
             await connection.execute(_REPLACE, self._name, disk, self._instance)
             values = (self._name, disk, url, version, secret, started_at, self._lease_s, token, self._instance)
-            await connection.execute(_REGISTER, *values)
+            await connection.execute(_REGISTER, *values, newest_known())
             await connection.execute(_FORGET_OLD_NODES)
 
     async def token_seed(self, proposed: bytes) -> bytes:
@@ -141,7 +145,7 @@ class Nodes:
             row = await connection.fetchrow(
                 _CONFIRM, self._name, self._lease_s, list(held), list(held.values()), self._instance
             )
-        return Confirmed(at=row["at"], kept=frozenset(row["kept"]), instance=row["instance"])
+        return Confirmed(at=row["at"], kept=frozenset(row["kept"]), instance=row["instance"], floor=row["floor"])
 
     async def leave(self) -> None:
         """Tell the others that this node accepts no more workspaces."""
@@ -244,11 +248,13 @@ WITH forgotten AS (
 DELETE FROM writers USING forgotten WHERE node = instance
 """
 _REGISTER = """
-INSERT INTO nodes (name, disk, url, version, secret, started_at, leaving, until, seen_at, token, instance)
-VALUES ($1, $2, $3, $4, $5, $6, false, clock_timestamp() + make_interval(secs => $7), clock_timestamp(), $8, $9)
+INSERT INTO nodes (name, disk, url, version, secret, started_at, leaving, until, seen_at, token, instance,
+    known_schema)
+VALUES ($1, $2, $3, $4, $5, $6, false, clock_timestamp() + make_interval(secs => $7), clock_timestamp(), $8, $9, $10)
 ON CONFLICT (name) DO UPDATE SET disk = excluded.disk, url = excluded.url, version = excluded.version,
     secret = excluded.secret, started_at = excluded.started_at, leaving = false, until = excluded.until,
-    seen_at = excluded.seen_at, token = excluded.token, answering = false, instance = excluded.instance
+    seen_at = excluded.seen_at, token = excluded.token, answering = false, instance = excluded.instance,
+    known_schema = excluded.known_schema
 """
 _CONFIRM = """
 WITH mine AS (
@@ -263,7 +269,7 @@ WITH mine AS (
     WHERE name = $1 AND instance = $5
 )
 SELECT extract(epoch FROM clock_timestamp())::double precision AS at,
-    (SELECT instance FROM nodes WHERE name = $1) AS instance,
+    (SELECT instance FROM nodes WHERE name = $1) AS instance, (SELECT max(floor) FROM longboat_schema) AS floor,
     coalesce((SELECT array_agg(workspace_id) FROM renewed), '{}') AS kept
 """
 _TRUST_STEPS = "SELECT before, after FROM trust_steps WHERE workspace_id = $1"

@@ -29,8 +29,8 @@ WRONG_ROWS = "LB002"
 """What a write raises that changed another number of rows than it must."""
 
 
-_TEMPORARY_STATES = ("08", "53", "55P03", "57P")
-"""What PostgreSQL says that stops or is not yet up, has too many connections, or is being migrated by another node."""
+_TEMPORARY_STATES = ("08", "40P01", "53", "55P03", "57P")
+"""What PostgreSQL says that stops or is not yet up, has too many connections, or in which others hold a lock."""
 
 
 def is_temporary(error: BaseException) -> bool:
@@ -46,6 +46,12 @@ def is_temporary(error: BaseException) -> bool:
 def is_lost(error: BaseException) -> bool:
     state = getattr(error, "sqlstate", None) or ""
     return isinstance(error, LOST) or state.startswith(_LOST_STATES)
+
+
+def may_read_again(error: BaseException | None) -> bool:
+    """Whether to repeat a read that failed with this: the pool may have kept a connection that is long gone, or
+    statements from before another node added a column."""
+    return isinstance(error, asyncpg.InvalidCachedStatementError) or (error is not None and is_lost(error))
 
 
 def translate_error(error: Exception) -> Exception:

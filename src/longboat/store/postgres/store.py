@@ -50,6 +50,7 @@ from longboat.store.postgres.statements import (
     is_lost,
     is_temporary,
     load_statements,
+    may_read_again,
     translate_error,
     unavailable,
 )
@@ -143,6 +144,12 @@ def _refusal(dsn: str, error: BaseException) -> DataDirError:
             "its primary, or all its hosts with commas between them.",
             code="store_read_only",
         )
+    if isinstance(error, asyncpg.LockNotAvailableError | asyncpg.DeadlockDetectedError):
+        return DataDirError(
+            f"The database {describe_dsn(dsn)} is locked: another server is migrating it, or another program, such as "
+            "a backup, holds a lock on a table that this version changes.",
+            code="store_locked",
+        )
     why = str(error) or type(error).__name__
     return DataDirError(
         f"Cannot open the store {describe_dsn(dsn)}: {why}. Check that PostgreSQL runs and that the address, "
@@ -197,7 +204,7 @@ class PostgresStore:
         self._connection = await self._connect()
         try:
             await self._lock.take(self._connection)
-            self._schema = await migrate(self._connection)
+            self._schema = await migrate(self._connection, node=self._node)
             await self._lock.check_nodes(self._connection)
             self.epoch = await self._connection.fetchval(self._statements["epoch_raise"].sql)
             if not self._node:
@@ -305,11 +312,11 @@ class PostgresStore:
             return await self._read(query, transaction)
 
     async def _read(self, query: Callable[[Reader], Coroutine[Any, Any, T]], transaction: Mapping[str, Any]) -> T:
-        """Read, and once more if the connection broke: the pool may have kept one that is long gone."""
+        """Read, and once more if that may help."""
         try:
             return await self._read_once(query, transaction)
         except StoreUnavailable as error:
-            if not isinstance(error.__cause__, Exception) or not is_lost(error.__cause__):
+            if not may_read_again(error.__cause__):
                 raise
         return await self._read_once(query, transaction)
 
