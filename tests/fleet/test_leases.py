@@ -419,13 +419,13 @@ async def test_g12_nothing_is_handed_over_to_a_node_that_is_leaving_or_unknown(p
 async def test_g7_a_former_owner_stores_no_policy(peers: tuple[Peer, Peer], dsn: str) -> None:
     a, b = peers
     old = await a.own()
-    await a.nodes.note_policy("w", old, resume=True)
+    await a.nodes.note_policy("w", old, resume=True, ready=True)
     await expire(dsn)
     claim = await b.nodes.acquire("w")
     assert claim is not None
     assert claim.resume
-    await b.nodes.note_policy("w", claim.epoch, resume=False)
-    await a.nodes.note_policy("w", old, resume=True)
+    await b.nodes.note_policy("w", claim.epoch, resume=False, ready=True)
+    await a.nodes.note_policy("w", old, resume=True, ready=True)
     await expire(dsn)
     again = await a.nodes.acquire("w")
     assert again is not None

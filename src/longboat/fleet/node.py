@@ -12,7 +12,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from socket import gethostname
@@ -169,13 +169,12 @@ class Node:
     def _place_of(self, workspace_id: str, lease: TakenLease) -> Place:
         away = lease.home not in ("", self.name)
         since = lease.home_seen_at if away else None
-        found = PlaceRecord(workspace_id=workspace_id, home=lease.home, owner=self.name, away=away, away_since=since)
-        return _place(found)
+        return Place(home=lease.home or None, owner=self.name, away=away, away_since=_seen(since), ready=not away)
 
-    async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
+    async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
         epoch = self._held.get(workspace_id)
         if epoch is not None and workspace_id not in self._cared_for:
-            await self._nodes.note_policy(workspace_id, epoch, resume=resume)
+            await self._nodes.note_policy(workspace_id, epoch, resume=resume, ready=ready)
 
     def owns(self, workspace_id: str) -> bool:
         return workspace_id in self._held
@@ -449,13 +448,17 @@ def _on_this_machine(url: str, host: str | None) -> str:
 
 
 def _place(found: PlaceRecord) -> Place:
-    since = found.away_since if found.away else None
     return Place(
         home=found.home or None,
         owner=found.owner,
         away=found.away,
-        away_since=as_text(since.astimezone(UTC)) if since is not None else None,
+        away_since=_seen(found.away_since if found.away else None),
+        ready=found.ready and not found.away,
     )
+
+
+def _seen(at: datetime | None) -> str | None:
+    return as_text(at.astimezone(UTC)) if at is not None else None
 
 
 def _state(node: NodeRecord) -> NodeState:

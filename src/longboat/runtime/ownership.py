@@ -32,6 +32,8 @@ class Place:
     """The home is not running."""
     away_since: str | None = None
     """When the home was last heard of; None: never."""
+    ready: bool = True
+    """The directory exists and its configuration can be used, as far as its owner has told."""
 
 
 NOWHERE = Place()
@@ -123,8 +125,9 @@ class Ownership(Protocol):
         """Become the owner; raises OwnedElsewhere."""
         ...
 
-    async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
-        """Remember the policy of a directory, for the time when it is away."""
+    async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
+        """Remember what the servers without the directory must know of it: its policy, for the time when it is away, and
+        whether it can be worked in."""
         ...
 
     def owns(self, workspace_id: str) -> bool: ...
@@ -248,7 +251,7 @@ class SoleOwner:
         del workspace_id
         return OwnershipTerms()
 
-    async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
+    async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
         pass
 
     def owns(self, workspace_id: str) -> bool:

@@ -60,6 +60,8 @@ class PlaceRecord:
     """The home is not running, or about to leave and no longer the owner."""
     away_since: datetime | None
     """When the home was last heard of; None: never."""
+    ready: bool
+    """Whether the directory and its configuration could be used when an owner last looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,9 +176,9 @@ class Nodes:
         async with self._borrow() as connection:
             await connection.execute(_ADOPT, path, home, self._name, host)
 
-    async def note_policy(self, workspace_id: str, epoch: int, *, resume: bool) -> None:
+    async def note_policy(self, workspace_id: str, epoch: int, *, resume: bool, ready: bool) -> None:
         async with self._borrow() as connection:
-            await connection.execute(_NOTE_POLICY, workspace_id, epoch, resume)
+            await connection.execute(_NOTE_POLICY, workspace_id, epoch, resume, ready)
 
     async def at_home_again(self, held: Iterable[str]) -> list[str]:
         """Which of these workspaces have their directory at another node that takes them."""
@@ -305,8 +307,8 @@ SELECT coalesce((SELECT max(last) FROM events WHERE workspace_id = $1), 0) AS nu
 FROM workspaces WHERE workspace_id = $1
 """
 _NOTE_POLICY = """
-UPDATE workspaces SET resume = $3
-WHERE workspace_id = $1 AND resume != $3
+UPDATE workspaces SET resume = $3, ready = $4
+WHERE workspace_id = $1 AND (resume != $3 OR ready != $4)
     AND EXISTS (SELECT 1 FROM leases WHERE leases.workspace_id = $1 AND epoch = $2)
 """
 _RETURNED = """
@@ -357,7 +359,7 @@ SELECT name, url, version, started_at, seen_at, leaving, until > clock_timestamp
 FROM nodes LEFT JOIN owned USING (name) LEFT JOIN load USING (name) ORDER BY name
 """
 _PLACES = """
-SELECT workspaces.workspace_id, home, owner, seen_at AS away_since,
+SELECT workspaces.workspace_id, home, owner, seen_at AS away_since, ready,
     home != '' AND owner IS DISTINCT FROM home
         AND (nodes.name IS NULL OR nodes.leaving OR nodes.until <= clock_timestamp()) AS away
 FROM workspaces LEFT JOIN nodes ON nodes.name = home
