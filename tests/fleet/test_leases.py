@@ -19,7 +19,7 @@ from longboat.store.changes import add_workspace, put_client
 from longboat.store.postgres import connections
 from longboat.store.postgres.calls import MAX_CALLS
 from longboat.store.postgres.nodes import Nodes
-from longboat.store.postgres.store import PostgresStore, open_postgres
+from longboat.store.postgres.store import READERS, PostgresStore, open_postgres
 from longboat.store.protocol import Unit
 from longboat.store.records import WorkspaceRecord
 
@@ -177,6 +177,28 @@ async def test_a_claim_waits_for_the_commit_of_the_owner(peers: tuple[Peer, Peer
     await client.execute("COMMIT")
     assert await claiming is not None
     await client.close()
+
+
+@pytest.mark.parametrize("peers", WAYS[:2], indirect=True)  # one that keeps sessions would need more of them
+async def test_g3_a_renewal_needs_no_connection_that_waiting_claims_have(peers: tuple[Peer, Peer], dsn: str) -> None:
+    """A node opens several workspaces at a time, and each claim waits for the commit of a former owner."""
+    a, b = peers
+    other = WorkspaceRecord(workspace_id="v", home="", path="/v", created_at=AT)
+    await a.store.submit(Unit(workspace_id="", writes=[add_workspace(other)]))
+    held = {"v": await a.own("v")}
+    epoch = await b.own("w")
+    client = await asyncpg.connect(dsn)
+    await client.execute("BEGIN")
+    await client.execute("SELECT check_leases($1, $2)", ["w"], [epoch])
+    claims = [asyncio.ensure_future(a.nodes.acquire("w")) for _ in range(READERS)]
+    await wait_until_blocked(dsn)
+    try:
+        assert (await a.nodes.confirm(held)).kept == {"v"}
+        assert not any(claim.done() for claim in claims)
+    finally:
+        await client.execute("COMMIT")
+        await asyncio.gather(*claims)
+        await client.close()
 
 
 async def test_g3_trap_a_claim_that_meets_a_fresh_renewal_takes_nothing(peers: tuple[Peer, Peer], dsn: str) -> None:

@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from longboat.errors import DataDirError
 
 Borrow = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+class Lend(Protocol):
+    def __call__(self, *, renewing: bool = False) -> AbstractAsyncContextManager[Any]:
+        """A connection for a moment; with `renewing`, one that nothing else uses."""
+        ...
+
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +96,7 @@ class Confirmed:
 
 
 class Nodes:
-    def __init__(self, borrow: Borrow, name: str, *, instance: str, lease_s: float) -> None:
+    def __init__(self, borrow: Lend, name: str, *, instance: str, lease_s: float) -> None:
         """`instance` tells this start of the server from all others."""
         self._borrow = borrow
         self._name = name
@@ -139,7 +146,7 @@ class Nodes:
 
     async def confirm(self, held: Mapping[str, int]) -> Confirmed:
         """Renew this node and the leases that it holds, by workspace and epoch."""
-        async with self._borrow() as connection:
+        async with self._borrow(renewing=True) as connection:
             row = await connection.fetchrow(
                 _CONFIRM, self._name, self._lease_s, list(held), list(held.values()), self._instance
             )
