@@ -201,6 +201,25 @@ async def test_g3_a_renewal_needs_no_connection_that_waiting_claims_have(peers: 
         await client.close()
 
 
+async def test_g3_a_lease_that_was_waited_for_has_its_full_length(peers: tuple[Peer, Peer], dsn: str) -> None:
+    """It was counted from before the wait, and the node from its next renewal: another could have had it too."""
+    a, b = peers
+    epoch = await a.own()
+    client = await asyncpg.connect(dsn)
+    await client.execute("BEGIN")
+    await client.execute("SELECT check_leases($1, $2)", ["w"], [epoch])
+    await client.execute(EXPIRE)
+    claiming = asyncio.ensure_future(b.nodes.acquire("w"))
+    await wait_until_blocked(dsn)
+    given_at = await client.fetchval("SELECT extract(epoch FROM clock_timestamp())::double precision")
+    await client.execute("COMMIT")
+    assert await claiming is not None
+    found = await b.nodes.find("w")
+    assert found is not None
+    assert found.until >= given_at + LEASE_S
+    await client.close()
+
+
 async def test_g3_trap_a_claim_that_meets_a_fresh_renewal_takes_nothing(peers: tuple[Peer, Peer], dsn: str) -> None:
     """It saw that the lease was over; before it can write, the owner has renewed (deer-flow #4424)."""
     a, b = peers

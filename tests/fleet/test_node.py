@@ -1,7 +1,7 @@
 """What a node does with its leases, and when it gives them up (G3, G10)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from longboat.config.settings import ServerSection, Settings
 from longboat.errors import OwnedElsewhere, OwnerLost, ServerLeaving, StoreLost
 from longboat.fleet.node import Node
 from longboat.store.changes import add_workspace
-from longboat.store.postgres.nodes import Confirmed, Nodes
+from longboat.store.postgres.nodes import Confirmed, Nodes, TakenLease
 from longboat.store.postgres.store import open_postgres
 from longboat.store.protocol import Unit
 from longboat.store.publishing import PendingUnit, Publisher
@@ -168,6 +168,68 @@ async def test_g3_canceling_a_statement_does_not_wait_for_a_database_that_stands
     finally:
         process.resume()
     assert asking.cancelled()
+
+
+async def test_g3_a_renewal_gives_no_time_to_a_workspace_that_it_did_not_renew(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was claimed while the answer was on its way: its commands could have outlived its lease, which is older."""
+    renewed: list[Collection[str]] = []
+    node.when_renewed(lambda workspace_ids, *_: renewed.append(workspace_ids))
+    confirm = node._nodes.confirm
+
+    async def answer_late(held: Mapping[str, int]) -> Confirmed:
+        confirmed = await confirm(held)
+        await node.acquire("w")
+        return confirmed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node._nodes, "confirm", answer_late)
+        await node._confirm()
+    await node._confirm()
+    assert renewed == [set(), {"w"}]
+
+
+async def test_g3_a_claim_that_took_long_is_renewed_before_anything_runs(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands may run until shortly before the lease ends, counted from when it was asked for."""
+    acquire, clock, passed_s = node._nodes.acquire, deadline.clock, 0.0
+
+    async def acquire_slowly(workspace_id: str) -> TakenLease | None:
+        nonlocal passed_s
+        lease = await acquire(workspace_id)
+        passed_s = node.lease_s / 2
+        return lease
+
+    asked_at = clock()
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    monkeypatch.setattr(node._nodes, "acquire", acquire_slowly)
+    told = Told(node)
+    terms = await node.acquire("w")
+    assert told.order == ["renewed"]
+    assert terms.allowed is not None
+    assert terms.allowed[1] >= asked_at + node.lease_s / 2
+
+
+async def test_g3_a_claim_that_took_long_and_cannot_be_renewed_is_none(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire, clock, passed_s = node._nodes.acquire, deadline.clock, 0.0
+
+    async def lose_meanwhile(workspace_id: str) -> TakenLease | None:
+        nonlocal passed_s
+        lease = await acquire(workspace_id)
+        passed_s = node.lease_s / 2
+        async with node._store.borrow() as connection:
+            await connection.execute("UPDATE leases SET epoch = epoch + 1")
+        return lease
+
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    monkeypatch.setattr(node._nodes, "acquire", lose_meanwhile)
+    with pytest.raises(OwnedElsewhere):
+        await node.acquire("w")
+    assert not node.owns("w")
 
 
 async def test_what_is_claimed_after_a_long_silence_is_not_given_up(node: Node) -> None:

@@ -136,6 +136,16 @@ async def test_g7_a_workspace_that_takes_long_to_open_holds_up_no_other(
         assert app.is_open(slow.id)
 
 
+async def test_g3_commands_get_more_time_only_where_the_lease_was_renewed(site: Site) -> None:
+    """All workspaces did that the node owned by then."""
+    async with site.start(ScriptedModel.echo()) as app:
+        renewed, claimed = [(await app.join(site.project(name), None))[0] for name in ("renewed", "claimed")]
+        before = claimed.tools._allowed
+        app.opened._allow_commands({renewed.id}, 600.0, 5.0)
+        assert (renewed.tools._allowed, claimed.tools._allowed) == ((600.0, 5.0), before)
+        assert before != (600.0, 5.0)
+
+
 async def test_g3_a_workspace_is_opened_again_only_once_its_failed_opening_has_given_back_the_lease(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

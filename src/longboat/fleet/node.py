@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -86,7 +86,7 @@ class Node:
         self._database_ahead_s = 0.0
         """The database's clock less our own, which counts from no particular time."""
         self._tell_lost: Callable[[str], None] = lambda _: None
-        self._tell_renewed: Callable[[float, float], None] = lambda *_: None
+        self._tell_renewed: Callable[[Collection[str], float, float], None] = lambda *_: None
         self._tell_inbox: Callable[[], None] = lambda: None
         self._take_over: Callable[[str], Awaitable[object]] | None = None
         self._tell_peer_gone: Callable[[str], None] = lambda _: None
@@ -159,12 +159,26 @@ class Node:
             raise OwnedElsewhere(workspace_id)
         self._held[workspace_id] = lease.epoch
         self._store.hold(workspace_id, epoch=lease.epoch, number=lease.number, first_seq=lease.first_seq)
+        if deadline.clock() - asked_at > self.lease_s * (1 - GUARD_SHARE):
+            asked_at = await self._renew_at_once(workspace_id)
         place = self._place_of(workspace_id, lease)
         if not place.away:
             shared_trust = self._shared_trust if place.home is None else None
             return OwnershipTerms(place=place, allowed=(self._guard_s, asked_at), shared_trust=shared_trust)
         self._cared_for.add(workspace_id)
         return OwnershipTerms(place=place, resume=lease.resume)
+
+    async def _renew_at_once(self, workspace_id: str) -> float:
+        """The claim has waited for the former owner's last commit: too little of the lease may be left. Returns when the
+        renewal was asked for."""
+        try:
+            await self._confirm()
+        except BaseException:
+            self._forget(workspace_id)
+            raise
+        if not self.owns(workspace_id):
+            raise OwnedElsewhere(workspace_id)
+        return self._confirmed_at
 
     def _place_of(self, workspace_id: str, lease: TakenLease) -> Place:
         away = lease.home not in ("", self.name)
@@ -208,7 +222,7 @@ class Node:
     def when_lost(self, told: Callable[[str], None]) -> None:
         self._tell_lost = told
 
-    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+    def when_renewed(self, told: Callable[[Collection[str], float, float], None]) -> None:
         self._tell_renewed = told
 
     def when_inbox_changed(self, told: Callable[[], None]) -> None:
@@ -330,7 +344,7 @@ class Node:
         for workspace_id, epoch in held.items():
             if workspace_id not in confirmed.kept and self._held.get(workspace_id) == epoch:
                 self._lost(workspace_id)
-        self._tell_renewed(self._guard_s, asked_at)
+        self._tell_renewed(confirmed.kept, self._guard_s, asked_at)
 
     def _give_up(self) -> StoreLost:
         """Another server uses this node's name: it was started while this one was paused or cut off."""

@@ -6,7 +6,7 @@ what clients ask of a workspace.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from longboat.errors import OwnedElsewhere, OwnerLost, ServerLeaving, WorkspaceNotFound
@@ -161,12 +161,12 @@ class OpenWorkspaces:
                 arriving.stop_writing()
                 arriving.sessions.interrupt()
 
-    def _allow_commands(self, seconds: float, since: float) -> None:
+    def _allow_commands(self, renewed: Collection[str], seconds: float, since: float) -> None:
         for workspace in (*self._open.values(), *self._arriving):
-            if self._ownership.owns(workspace.id):
-                workspace.tools.allow_for(seconds, since=since)
-            else:
+            if not self._ownership.owns(workspace.id):
                 self._drop(workspace.id)
+            elif workspace.id in renewed:
+                workspace.tools.allow_for(seconds, since=since)
 
     def _end(self, workspace: "Workspace") -> None:
         workspace.close()

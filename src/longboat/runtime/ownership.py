@@ -154,8 +154,9 @@ class Ownership(Protocol):
         """Where each workspace is, by id; empty if there is only this server."""
         ...
 
-    def when_renewed(self, told: Callable[[float, float], None]) -> None:
-        """Call this with how many seconds commands may go on, and since when: see `OwnershipTerms.allowed`."""
+    def when_renewed(self, told: Callable[[Collection[str], float, float], None]) -> None:
+        """Call this with the workspaces whose leases were renewed, and how many seconds their commands may go on, and
+        since when: see `OwnershipTerms.allowed`."""
         ...
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
@@ -274,7 +275,7 @@ class SoleOwner:
     async def places(self) -> Mapping[str, Place]:
         return {}
 
-    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+    def when_renewed(self, told: Callable[[Collection[str], float, float], None]) -> None:
         pass
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:

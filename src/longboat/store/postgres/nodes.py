@@ -303,7 +303,7 @@ FROM workspaces LEFT JOIN nodes ON nodes.name = home AND nodes.until > clock_tim
 WHERE workspace_id = $1 AND (nodes.name IS NULL OR nodes.name = $2)
     AND NOT EXISTS (SELECT 1 FROM nodes AS other WHERE other.name = $2 AND other.instance != $4)
 ON CONFLICT (workspace_id) DO UPDATE SET owner = excluded.owner, instance = excluded.instance, epoch = excluded.epoch,
-    until = excluded.until
+    until = clock_timestamp() + make_interval(secs => $3)  -- not `excluded`: that is from before the wait for the row
 WHERE leases.owner IS NULL OR leases.until <= clock_timestamp()
     OR (leases.owner = excluded.owner AND coalesce(leases.instance, excluded.instance) = excluded.instance)
 RETURNING epoch
