@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import psutil
 import pytest
 from bench import AT
@@ -102,6 +103,86 @@ async def test_g3_everything_is_given_up_in_time_while_a_renewal_is_still_under_
     oversleep(node)
     tasks.spawn(node.drop_before_expiry(), name="drop before expiry")
     await told.until("lost w")
+
+
+async def own_two(node: Node) -> None:
+    other = WorkspaceRecord(workspace_id="v", home="", path="/shared/v", created_at=AT)
+    await node._store.submit(Unit(workspace_id="", writes=[add_workspace(other)]))
+    for workspace_id in ("v", "w"):
+        await node.acquire(workspace_id)
+
+
+@asynccontextmanager
+async def commit_under_way(node: Node, workspace_id: str) -> AsyncIterator[None]:
+    """A long transaction of this node, such as an import: it has locked the lease of its workspace."""
+    client = await asyncpg.connect(node._store._dsn)
+    await client.execute("BEGIN")
+    await client.execute("SELECT check_leases($1, $2)", [workspace_id], [node._held[workspace_id]])
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+async def test_g3_a_long_commit_keeps_no_other_lease_from_being_renewed(
+    node: Node, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One import of hundreds of megabytes, and the node gave up all its workspaces."""
+    clock, passed_s = deadline.clock, 0.0
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    told = Told(node)
+    await own_two(node)
+    async with commit_under_way(node, "w"):
+        passed_s = node.lease_s / 2
+        tasks.spawn(node.keep_leases(), name="keep leases")
+        await told.until("renewed")
+        assert (node.owns("v"), node.owns("w")) == (True, True)
+        passed_s += node.lease_s / 5  # more than two thirds of it since its last renewal
+        node.drop_expired()
+    assert (node.owns("v"), node.owns("w")) == (True, False)
+    assert told.order[-1] == "lost w"
+
+
+async def test_g3_a_lease_that_could_not_be_renewed_with_the_others_is_renewed_a_moment_later(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, passed_s = deadline.clock, 0.0
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    renewed: list[Collection[str]] = []
+    node.when_renewed(lambda workspace_ids, *_: renewed.append(workspace_ids))
+    await own_two(node)
+    passed_s = node.lease_s / 2
+    async with commit_under_way(node, "w"):
+        await node._renew()
+    assert node._is_renewal_due(), "at the next look, although the others have time"
+    await node._renew()
+    assert renewed == [{"v"}, {"v", "w"}]
+    assert not node._is_renewal_due()
+    passed_s += node.lease_s / 5
+    node.drop_expired()
+    assert (node.owns("v"), node.owns("w")) == (True, True)
+
+
+async def test_g3_a_renewal_that_hangs_leaves_time_for_another_one(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One connection may be dead without a word while the database is there."""
+    loop, skipped_s = asyncio.get_running_loop(), 0.0
+    time, confirm, hangs = loop.time, node._nodes.confirm, asyncio.Event()
+
+    async def hang_once(held: Mapping[str, int], **more: bool) -> Confirmed:
+        if not hangs.is_set():
+            hangs.set()
+            await loop.create_future()
+        return await confirm(held, **more)
+
+    told = Told(node)
+    await node.acquire("w")
+    monkeypatch.setattr(node._nodes, "confirm", hang_once)
+    monkeypatch.setattr(loop, "time", lambda: time() + skipped_s)
+    renewing = asyncio.ensure_future(node._renew())
+    await hangs.wait()
+    skipped_s = node.lease_s / 3 + 1  # of the two thirds that there are
+    await renewing
+    assert (told.order, node.owns("w")) == (["renewed"], True)
 
 
 async def test_g3_a_node_whose_name_another_server_uses_by_now_gives_up_and_writes_nothing_more(

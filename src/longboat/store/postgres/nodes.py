@@ -91,6 +91,8 @@ class Confirmed:
     """The database's time, in seconds since 1970."""
     kept: frozenset[str]
     """The workspaces whose leases are renewed."""
+    locked: frozenset[str]
+    """Those whose leases were left out and are still ours."""
     instance: str | None
     """Which server has the name of this node now; None: the database does not know the name."""
 
@@ -144,13 +146,16 @@ class Nodes:
             kept: bytes = await connection.fetchval("SELECT seed FROM cluster_token")
         return kept
 
-    async def confirm(self, held: Mapping[str, int]) -> Confirmed:
-        """Renew this node and the leases that it holds, by workspace and epoch."""
+    async def confirm(self, held: Mapping[str, int], *, skip_locked: bool = False) -> Confirmed:
+        """Renew this node and the leases that it holds, by workspace and epoch. Waits for transactions that have locked a
+        lease, or leaves those leases out."""
         async with self._borrow(renewing=True) as connection:
             row = await connection.fetchrow(
-                _CONFIRM, self._name, self._lease_s, list(held), list(held.values()), self._instance
+                _CONFIRM_UNLOCKED if skip_locked else _CONFIRM, self._name, self._lease_s, list(held), list(held.values()), self._instance
             )
-        return Confirmed(at=row["at"], kept=frozenset(row["kept"]), instance=row["instance"])
+        kept = frozenset(row["kept"])
+        locked = frozenset(row["ours"]) - kept if skip_locked else frozenset[str]()
+        return Confirmed(at=row["at"], kept=kept, locked=locked, instance=row["instance"])
 
     async def leave(self) -> None:
         """Tell the others that this node accepts no more workspaces."""
@@ -260,7 +265,11 @@ ON CONFLICT (name) DO UPDATE SET disk = excluded.disk, url = excluded.url, versi
     seen_at = excluded.seen_at, token = excluded.token, answering = false, instance = excluded.instance
 """
 _CONFIRM = """
-WITH mine AS (
+WITH ours AS (
+    SELECT workspace_id FROM leases JOIN unnest($3::text[], $4::bigint[]) AS held (workspace_id, epoch)
+        USING (workspace_id, epoch)
+    WHERE owner = $1 AND instance = $5
+), mine AS (
     SELECT workspace_id FROM leases JOIN unnest($3::text[], $4::bigint[]) AS held (workspace_id, epoch)
         USING (workspace_id, epoch)
     WHERE owner = $1 AND instance = $5 ORDER BY workspace_id FOR UPDATE OF leases  -- in the same order as check_leases
@@ -273,8 +282,10 @@ WITH mine AS (
 )
 SELECT extract(epoch FROM clock_timestamp())::double precision AS at,
     (SELECT instance FROM nodes WHERE name = $1) AS instance,
-    coalesce((SELECT array_agg(workspace_id) FROM renewed), '{}') AS kept
+    coalesce((SELECT array_agg(workspace_id) FROM renewed), '{}') AS kept,
+    coalesce((SELECT array_agg(workspace_id) FROM ours), '{}') AS ours
 """
+_CONFIRM_UNLOCKED = _CONFIRM.replace("FOR UPDATE OF leases", "FOR UPDATE OF leases SKIP LOCKED")
 _TRUST_STEPS = "SELECT before, after FROM trust_steps WHERE workspace_id = $1"
 _NOTE_TRUST = "INSERT INTO trust_steps VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 _LEAVE = "UPDATE nodes SET leaving = true WHERE name = $1 AND instance = $2"
