@@ -218,6 +218,17 @@ async def test_a_node_that_its_database_has_forgotten_registers_again(node: Node
     assert node.owns("w")
 
 
+async def test_g2_a_node_that_registers_again_still_says_that_someone_can_answer_there(node: Node) -> None:
+    """Otherwise the agents of other nodes decide alone, although a person is at the inbox here."""
+    node.notifications.set_answering_counter(lambda: 1)
+    await node.notifications.publish_answering()
+    async with node._store.borrow() as connection:
+        await connection.execute("DELETE FROM nodes")
+    await node._confirm()
+    await node.notifications.publish_answering()
+    assert await node.notifications.is_someone_reachable()
+
+
 async def test_g3_a_workspace_of_which_something_has_not_ended_is_not_claimed_again_before_the_lease_is_over(
     node: Node,
 ) -> None:

@@ -116,6 +116,7 @@ class Node:
             token=self._fingerprint(f"longboat token {self.token}"),
             started_at=self._started_at,
         )
+        self.notifications.forget_published()
 
     def _make_token(self, seed: bytes) -> str:
         """The token is the same on all nodes. The database stores only the seed."""
