@@ -257,8 +257,8 @@ class Door:
         return None
 
     async def ask_owner(self, url: str, workspace_id: str | None, request: HandedOn, *, again: bool) -> Answer:
-        """As `Relay.send`. A request may take as long as it takes, but a node that is stopped or cut off does not answer
-        either: asks no longer than it is the owner and can be reached. `workspace_id`: None if it has no owner yet."""
+        """As `Relay.send`. A request may take as long as it takes. But a node that is stopped or cut off does not
+        answer: asks no longer than it is the owner and can be reached. `workspace_id`: None if it has no owner yet."""
         clock = asyncio.get_running_loop().time
         # What may not be repeated is given up only if it is sure that no answer will come.
         reached_at, patience_s = clock(), 0.0 if again else self._node.lease_s

@@ -172,8 +172,8 @@ class Node:
         return OwnershipTerms(place=place, resume=lease.resume)
 
     async def _renew_at_once(self, workspace_id: str) -> float:
-        """The claim has waited for the former owner's last commit: too little of the lease may be left. Returns when the
-        renewal was asked for."""
+        """The claim has waited for the former owner's last commit, and little of the lease may be left. Returns when
+        the renewal was asked for."""
         try:
             await self._renew()
             if not self.owns(workspace_id) or workspace_id in self._late:
@@ -295,7 +295,8 @@ class Node:
         locked while a transaction of its workspace is under way, so the second try waits for none."""
         try:
             async with asyncio.timeout((self._left_s() if self._held else self.lease_s / 3) / 2):
-                return await self._confirm()
+                await self._confirm()
+                return
         except (StoreUnavailable, TimeoutError) as error:
             logger.debug("the leases are not renewed yet: %s", str(error) or type(error).__name__)
         async with asyncio.timeout(self._left_s() if self._held else self.lease_s / 3):

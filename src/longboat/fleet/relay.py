@@ -80,8 +80,8 @@ def from_scope(scope: Any, body: bytes = b"", more: Mapping[str, str] = {}) -> H
 
 class Relay:
     def __init__(self, node: Node, *, silent_s: float) -> None:
-        """`silent_s`: how long an answer may pause once it has begun. Until then, only who asks knows how long to wait: a
-        request takes the owner as long as it takes."""
+        """`silent_s`: how long an answer may pause once it has begun. Until then, only who asks knows how long to wait:
+        a request takes the owner as long as it takes."""
         self._node = node
         self._timeouts = Timeouts(connect_s=CONNECT_S, first_s=math.inf, idle_s=silent_s)
         self._peers: dict[str, _PeerHttp] = {}

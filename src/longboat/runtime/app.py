@@ -408,8 +408,8 @@ class App:
     async def _describe(
         self, known: WorkspaceRecord, *, busy: bool, clients: Sequence[wire.ClientInfo], place: Place
     ) -> wire.Workspace:
-        """`clients`, `busy` and `place`: as the store has them. Several servers describe a workspace by these alone, also
-        the one that works on it: all say the same."""
+        """`clients`, `busy` and `place`: as the store has them. Several servers describe a workspace by these alone,
+        also the one that works on it: all say the same."""
         workspace = self.opened.find(known.workspace_id) if self.ownership.alone else None
         if workspace is not None:
             return await workspace.describe(clients)

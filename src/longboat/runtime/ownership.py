@@ -126,8 +126,8 @@ class Ownership(Protocol):
         ...
 
     async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
-        """Remember what the servers without the directory must know of it: its policy, for the time when it is away, and
-        whether it can be worked in."""
+        """Remember what the servers without the directory must know of it: its policy, for the time when it is away,
+        and whether it can be worked in."""
         ...
 
     def owns(self, workspace_id: str) -> bool: ...

@@ -21,7 +21,6 @@ class Lend(Protocol):
         ...
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
     name: str
@@ -147,11 +146,16 @@ class Nodes:
         return kept
 
     async def confirm(self, held: Mapping[str, int], *, skip_locked: bool = False) -> Confirmed:
-        """Renew this node and the leases that it holds, by workspace and epoch. Waits for transactions that have locked a
-        lease, or leaves those leases out."""
+        """Renew this node and the leases that it holds, by workspace and epoch. Waits for transactions that have locked
+        a lease, or leaves those leases out."""
         async with self._borrow(renewing=True) as connection:
             row = await connection.fetchrow(
-                _CONFIRM_UNLOCKED if skip_locked else _CONFIRM, self._name, self._lease_s, list(held), list(held.values()), self._instance
+                _CONFIRM_UNLOCKED if skip_locked else _CONFIRM,
+                self._name,
+                self._lease_s,
+                list(held),
+                list(held.values()),
+                self._instance,
             )
         kept = frozenset(row["kept"])
         locked = frozenset(row["ours"]) - kept if skip_locked else frozenset[str]()
