@@ -261,7 +261,7 @@ class Door:
         answer: asks no longer than it is the owner and can be reached. `workspace_id`: None if it has no owner yet."""
         clock = asyncio.get_running_loop().time
         # What may not be repeated is given up only if it is sure that no answer will come.
-        reached_at, patience_s = clock(), 0.0 if again else self._node.lease_s
+        reached_at, unreached_s = clock(), 0.0 if again else self._node.lease_s
         async with Tasks() as tasks:
             asking = tasks.spawn(self._relay.send(url, request, again=again), name="ask the owner", awaited=True)
             looks = 0
@@ -273,7 +273,7 @@ class Door:
                     await self._relay.probe(url)
                     reached_at = clock()
                 except OSError as error:
-                    if clock() - reached_at >= patience_s and not asking.done():
+                    if clock() - reached_at >= unreached_s and not asking.done():
                         # Not as it is: NoConnection would mean that the node has not seen the request.
                         raise ConnectionError(str(error)) from error
             return asking.result()
