@@ -1,5 +1,7 @@
 """What a door notes of a stream that passes by."""
 
+import tracemalloc
+
 import pytest
 
 from longboat.fleet.frames import Follower
@@ -40,3 +42,21 @@ def test_after_a_break_the_next_frame_is_one_of_its_own() -> None:
     frames.feed(frame(1) + frame(2)[:20])
     frames.drop_tail()
     assert frames.feed(frame(2)) == frame(2)
+
+
+def test_a_large_frame_in_many_pieces_is_copied_once_and_not_once_for_every_piece() -> None:
+    """Counted in bytes that are allocated; a snapshot of long prompts is one such frame, and a door reads 64 KB."""
+    piece, pieces = b"a" * 1024, 512
+    frames, passed, allocated = Follower(), b"", 0
+    tracemalloc.start()
+    try:
+        for chunk in [b"id: w/3/1\ndata: ", *[piece] * pieces, b"\n", b"\nid: w/3/2\n"]:
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            passed = frames.feed(chunk) or passed
+            allocated += tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert passed == b"id: w/3/1\ndata: " + piece * pieces + b"\n\n"
+    assert frames.cursor == "w/3/1"
+    assert allocated < 3 * len(piece) * pieces

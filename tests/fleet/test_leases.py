@@ -19,7 +19,7 @@ from longboat.store.changes import add_workspace, put_client
 from longboat.store.postgres import connections
 from longboat.store.postgres.calls import MAX_CALLS
 from longboat.store.postgres.nodes import Nodes
-from longboat.store.postgres.store import PostgresStore, open_postgres
+from longboat.store.postgres.store import READERS, PostgresStore, open_postgres
 from longboat.store.protocol import Unit
 from longboat.store.records import WorkspaceRecord
 
@@ -176,6 +176,47 @@ async def test_a_claim_waits_for_the_commit_of_the_owner(peers: tuple[Peer, Peer
     assert not claiming.done()
     await client.execute("COMMIT")
     assert await claiming is not None
+    await client.close()
+
+
+@pytest.mark.parametrize("peers", WAYS[:2], indirect=True)  # one that keeps sessions would need more of them
+async def test_g3_a_renewal_needs_no_connection_that_waiting_claims_have(peers: tuple[Peer, Peer], dsn: str) -> None:
+    """A node opens several workspaces at a time, and each claim waits for the commit of a former owner."""
+    a, b = peers
+    other = WorkspaceRecord(workspace_id="v", home="", path="/v", created_at=AT)
+    await a.store.submit(Unit(workspace_id="", writes=[add_workspace(other)]))
+    held = {"v": await a.own("v")}
+    epoch = await b.own("w")
+    client = await asyncpg.connect(dsn)
+    await client.execute("BEGIN")
+    await client.execute("SELECT check_leases($1, $2)", ["w"], [epoch])
+    claims = [asyncio.ensure_future(a.nodes.acquire("w")) for _ in range(READERS)]
+    await wait_until_blocked(dsn)
+    try:
+        assert (await a.nodes.confirm(held)).kept == {"v"}
+        assert not any(claim.done() for claim in claims)
+    finally:
+        await client.execute("COMMIT")
+        await asyncio.gather(*claims)
+        await client.close()
+
+
+async def test_g3_a_lease_that_was_waited_for_has_its_full_length(peers: tuple[Peer, Peer], dsn: str) -> None:
+    """It was counted from before the wait, and the node from its next renewal: another could have had it too."""
+    a, b = peers
+    epoch = await a.own()
+    client = await asyncpg.connect(dsn)
+    await client.execute("BEGIN")
+    await client.execute("SELECT check_leases($1, $2)", ["w"], [epoch])
+    await client.execute(EXPIRE)
+    claiming = asyncio.ensure_future(b.nodes.acquire("w"))
+    await wait_until_blocked(dsn)
+    given_at = await client.fetchval("SELECT extract(epoch FROM clock_timestamp())::double precision")
+    await client.execute("COMMIT")
+    assert await claiming is not None
+    found = await b.nodes.find("w")
+    assert found is not None
+    assert found.until >= given_at + LEASE_S
     await client.close()
 
 
@@ -419,13 +460,13 @@ async def test_g12_nothing_is_handed_over_to_a_node_that_is_leaving_or_unknown(p
 async def test_g7_a_former_owner_stores_no_policy(peers: tuple[Peer, Peer], dsn: str) -> None:
     a, b = peers
     old = await a.own()
-    await a.nodes.note_policy("w", old, resume=True)
+    await a.nodes.note_policy("w", old, resume=True, ready=True)
     await expire(dsn)
     claim = await b.nodes.acquire("w")
     assert claim is not None
     assert claim.resume
-    await b.nodes.note_policy("w", claim.epoch, resume=False)
-    await a.nodes.note_policy("w", old, resume=True)
+    await b.nodes.note_policy("w", claim.epoch, resume=False, ready=True)
+    await a.nodes.note_policy("w", old, resume=True, ready=True)
     await expire(dsn)
     again = await a.nodes.acquire("w")
     assert again is not None

@@ -1,10 +1,11 @@
 """What a node does with its leases, and when it gives them up (G3, G10)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import asyncpg
 import psutil
 import pytest
 from bench import AT
@@ -14,7 +15,7 @@ from longboat.config.settings import ServerSection, Settings
 from longboat.errors import OwnedElsewhere, OwnerLost, ServerLeaving, StoreLost
 from longboat.fleet.node import Node
 from longboat.store.changes import add_workspace
-from longboat.store.postgres.nodes import Confirmed, Nodes
+from longboat.store.postgres.nodes import Confirmed, Nodes, TakenLease
 from longboat.store.postgres.store import open_postgres
 from longboat.store.protocol import Unit
 from longboat.store.publishing import PendingUnit, Publisher
@@ -104,6 +105,86 @@ async def test_g3_everything_is_given_up_in_time_while_a_renewal_is_still_under_
     await told.until("lost w")
 
 
+async def own_two(node: Node) -> None:
+    other = WorkspaceRecord(workspace_id="v", home="", path="/shared/v", created_at=AT)
+    await node._store.submit(Unit(workspace_id="", writes=[add_workspace(other)]))
+    for workspace_id in ("v", "w"):
+        await node.acquire(workspace_id)
+
+
+@asynccontextmanager
+async def commit_under_way(node: Node, workspace_id: str) -> AsyncIterator[None]:
+    """A long transaction of this node, such as an import: it has locked the lease of its workspace."""
+    client = await asyncpg.connect(node._store._dsn)
+    await client.execute("BEGIN")
+    await client.execute("SELECT check_leases($1, $2)", [workspace_id], [node._held[workspace_id]])
+    try:
+        yield
+    finally:
+        await client.close()
+
+
+async def test_g3_a_long_commit_keeps_no_other_lease_from_being_renewed(
+    node: Node, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One import of hundreds of megabytes, and the node gave up all its workspaces."""
+    clock, passed_s = deadline.clock, 0.0
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    told = Told(node)
+    await own_two(node)
+    async with commit_under_way(node, "w"):
+        passed_s = node.lease_s / 2
+        tasks.spawn(node.keep_leases(), name="keep leases")
+        await told.until("renewed")
+        assert (node.owns("v"), node.owns("w")) == (True, True)
+        passed_s += node.lease_s / 5  # more than two thirds of it since its last renewal
+        node.drop_expired()
+    assert (node.owns("v"), node.owns("w")) == (True, False)
+    assert told.order[-1] == "lost w"
+
+
+async def test_g3_a_lease_that_could_not_be_renewed_with_the_others_is_renewed_a_moment_later(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, passed_s = deadline.clock, 0.0
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    renewed: list[Collection[str]] = []
+    node.when_renewed(lambda workspace_ids, *_: renewed.append(workspace_ids))
+    await own_two(node)
+    passed_s = node.lease_s / 2
+    async with commit_under_way(node, "w"):
+        await node._renew()
+    assert node._is_renewal_due(), "at the next look, although the others have time"
+    await node._renew()
+    assert renewed == [{"v"}, {"v", "w"}]
+    assert not node._is_renewal_due()
+    passed_s += node.lease_s / 5
+    node.drop_expired()
+    assert (node.owns("v"), node.owns("w")) == (True, True)
+
+
+async def test_g3_a_renewal_that_hangs_leaves_time_for_another_one(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One connection may be dead without a word while the database is there."""
+    loop, skipped_s = asyncio.get_running_loop(), 0.0
+    time, confirm, hangs = loop.time, node._nodes.confirm, asyncio.Event()
+
+    async def hang_once(held: Mapping[str, int], **more: bool) -> Confirmed:
+        if not hangs.is_set():
+            hangs.set()
+            await loop.create_future()
+        return await confirm(held, **more)
+
+    told = Told(node)
+    await node.acquire("w")
+    monkeypatch.setattr(node._nodes, "confirm", hang_once)
+    monkeypatch.setattr(loop, "time", lambda: time() + skipped_s)
+    renewing = asyncio.ensure_future(node._renew())
+    await hangs.wait()
+    skipped_s = node.lease_s / 3 + 1  # of the two thirds that there are
+    await renewing
+    assert (told.order, node.owns("w")) == (["renewed"], True)
+
+
 async def test_g3_a_node_whose_name_another_server_uses_by_now_gives_up_and_writes_nothing_more(
     node: Node, tmp_path: Path
 ) -> None:
@@ -137,6 +218,17 @@ async def test_a_node_that_its_database_has_forgotten_registers_again(node: Node
     assert node.owns("w")
 
 
+async def test_g2_a_node_that_registers_again_still_says_that_someone_can_answer_there(node: Node) -> None:
+    """Otherwise the agents of other nodes decide alone, although a person is at the inbox here."""
+    node.notifications.set_answering_counter(lambda: 1)
+    await node.notifications.publish_answering()
+    async with node._store.borrow() as connection:
+        await connection.execute("DELETE FROM nodes")
+    await node._confirm()
+    await node.notifications.publish_answering()
+    assert await node.notifications.is_someone_reachable()
+
+
 async def test_g3_a_workspace_of_which_something_has_not_ended_is_not_claimed_again_before_the_lease_is_over(
     node: Node,
 ) -> None:
@@ -168,6 +260,68 @@ async def test_g3_canceling_a_statement_does_not_wait_for_a_database_that_stands
     finally:
         process.resume()
     assert asking.cancelled()
+
+
+async def test_g3_a_renewal_gives_no_time_to_a_workspace_that_it_did_not_renew(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was claimed while the answer was on its way: its commands could have outlived its lease, which is older."""
+    renewed: list[Collection[str]] = []
+    node.when_renewed(lambda workspace_ids, *_: renewed.append(workspace_ids))
+    confirm = node._nodes.confirm
+
+    async def answer_late(held: Mapping[str, int]) -> Confirmed:
+        confirmed = await confirm(held)
+        await node.acquire("w")
+        return confirmed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node._nodes, "confirm", answer_late)
+        await node._confirm()
+    await node._confirm()
+    assert renewed == [set(), {"w"}]
+
+
+async def test_g3_a_claim_that_took_long_is_renewed_before_anything_runs(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands may run until shortly before the lease ends, counted from when it was asked for."""
+    acquire, clock, passed_s = node._nodes.acquire, deadline.clock, 0.0
+
+    async def acquire_slowly(workspace_id: str) -> TakenLease | None:
+        nonlocal passed_s
+        lease = await acquire(workspace_id)
+        passed_s = node.lease_s / 2
+        return lease
+
+    asked_at = clock()
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    monkeypatch.setattr(node._nodes, "acquire", acquire_slowly)
+    told = Told(node)
+    terms = await node.acquire("w")
+    assert told.order == ["renewed"]
+    assert terms.allowed is not None
+    assert terms.allowed[1] >= asked_at + node.lease_s / 2
+
+
+async def test_g3_a_claim_that_took_long_and_cannot_be_renewed_is_none(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire, clock, passed_s = node._nodes.acquire, deadline.clock, 0.0
+
+    async def lose_meanwhile(workspace_id: str) -> TakenLease | None:
+        nonlocal passed_s
+        lease = await acquire(workspace_id)
+        passed_s = node.lease_s / 2
+        async with node._store.borrow() as connection:
+            await connection.execute("UPDATE leases SET epoch = epoch + 1")
+        return lease
+
+    monkeypatch.setattr(deadline, "clock", lambda: clock() + passed_s)
+    monkeypatch.setattr(node._nodes, "acquire", lose_meanwhile)
+    with pytest.raises(OwnedElsewhere):
+        await node.acquire("w")
+    assert not node.owns("w")
 
 
 async def test_what_is_claimed_after_a_long_silence_is_not_given_up(node: Node) -> None:

@@ -136,6 +136,51 @@ async def test_g7_a_workspace_that_takes_long_to_open_holds_up_no_other(
         assert app.is_open(slow.id)
 
 
+async def test_g3_a_workspace_that_cannot_be_created_is_left_to_other_nodes(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lease was renewed for ever, and every node passed its requests on to this one."""
+    async with site.start(ScriptedModel.echo()) as app:
+        workspace, _ = await app.join(site.project("w"), None)
+        await app._leave_workspace(workspace)
+
+        async def fail(*_: object) -> Workspace:
+            raise OSError("the disk is broken")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(app.opened, "_create", fail)
+            with pytest.raises(OSError, match="broken"):
+                await app.workspace(workspace.id)
+        assert isinstance(app.ownership, Node)
+        assert not app.ownership.owns(workspace.id)
+        assert (await app.ownership.find(workspace.id)).owner is None
+        assert (await app.workspace(workspace.id)).id == workspace.id
+
+
+async def test_g3_a_closing_that_never_began_gives_no_lease_back(site: Site) -> None:
+    """Nothing has ended the tools yet: a task that is canceled before its first step runs no `finally`."""
+    async with site.start(ScriptedModel.echo()) as app:
+        workspace, _ = await app.join(site.project("w"), None)
+        app.opened._end(workspace)
+        closing = app.opened._closings[workspace.id]
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert isinstance(app.ownership, Node)
+        await app.ownership.sign_off()
+        assert (await app.ownership.find(workspace.id)).owner == "a", "until the lease is over"
+        await workspace.aclose()
+
+
+async def test_g3_commands_get_more_time_only_where_the_lease_was_renewed(site: Site) -> None:
+    """All workspaces did that the node owned by then."""
+    async with site.start(ScriptedModel.echo()) as app:
+        renewed, claimed = [(await app.join(site.project(name), None))[0] for name in ("renewed", "claimed")]
+        before = claimed.tools._allowed
+        app.opened._allow_commands({renewed.id}, 600.0, 5.0)
+        assert (renewed.tools._allowed, claimed.tools._allowed) == ((600.0, 5.0), before)
+        assert before != (600.0, 5.0)
+
+
 async def test_g3_a_workspace_is_opened_again_only_once_its_failed_opening_has_given_back_the_lease(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """The HTTP client of the native adapter, against sockets that say exactly what the test wants."""
 
 import asyncio
+import math
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -218,6 +219,18 @@ async def test_silence_has_an_end(began: bool) -> None:
         with pytest.raises(ServerSilent) as silent:
             await ask(client)
         assert (silent.value.seconds, silent.value.began) == (0.05, began)
+
+
+async def test_who_waits_for_the_head_without_a_limit_does_not_wait_so_for_the_body() -> None:
+    async def fall_silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK + b"Content-Length: 9\r\n\r\n")
+        await reader.read()
+
+    patient = Timeouts(connect_s=10, first_s=math.inf, idle_s=0.05)
+    async with serving(fall_silent) as server, asking(server.url, patient) as client:
+        with pytest.raises(ServerSilent) as silent:
+            await ask(client)
+        assert (silent.value.seconds, silent.value.began) == (0.05, False)
 
 
 async def test_who_leaves_in_the_middle_closes_the_connection_at_once() -> None:

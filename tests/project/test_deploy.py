@@ -15,7 +15,7 @@ from test_readme import ROOT, TEXTS, complaint, fenced
 from longboat.config.load import load_config, user_config_file
 from longboat.config.settings import ServerSection
 from longboat.errors import ForeignHost
-from longboat.fleet import relay
+from longboat.fleet import owners
 from longboat.server.auth import Policy
 
 DEPLOY = ROOT / "docs" / "deploy"
@@ -121,7 +121,8 @@ def test_the_proxies_lead_to_the_port_of_the_unit_and_pass_what_the_server_takes
     assert int(timeout) > 60, "requests may wait for 60 s"
     assert f"client_max_body_size {largest}m;" in read("nginx-nodes.conf")
     (timeout,) = re.findall(r"proxy_read_timeout (\d+)s;", read("nginx-nodes.conf"))
-    assert int(timeout) > relay.ANSWER_S, "a node may wait for another one"
+    next_owner_s = ServerSection().lease_s + owners.SUCCESSOR_WAIT_S
+    assert int(timeout) > 60 + 2 * next_owner_s, "a node may wait for the next owner, before and after it asks one"
 
 
 # The container

@@ -256,17 +256,26 @@ class Door:
         await self._hand_back(answer, send, has_body=scope["method"] != "HEAD")
         return None
 
-    async def ask_owner(self, url: str, workspace_id: str, request: HandedOn, *, again: bool) -> Answer:
-        """As `Relay.send`. A node that is stopped or cut off does not answer: asks no longer than it is the owner, and
-        what may be asked again no longer than it can be reached."""
+    async def ask_owner(self, url: str, workspace_id: str | None, request: HandedOn, *, again: bool) -> Answer:
+        """As `Relay.send`. A request may take as long as it takes. But a node that is stopped or cut off does not
+        answer: asks no longer than it is the owner and can be reached. `workspace_id`: None if it has no owner yet."""
+        clock = asyncio.get_running_loop().time
+        # What may not be repeated is given up only if it is sure that no answer will come.
+        reached_at, unreached_s = clock(), 0.0 if again else self._node.lease_s
         async with Tasks() as tasks:
             asking = tasks.spawn(self._relay.send(url, request, again=again), name="ask the owner", awaited=True)
             looks = 0
             while not (await asyncio.wait((asking,), timeout=SLOW.delay(looks := looks + 1)))[0]:
-                if not await self.owners.is_owner(url, workspace_id) and not asking.done():
+                is_owner = workspace_id is None or await self.owners.is_owner(url, workspace_id)
+                if not is_owner and not asking.done():
                     raise ConnectionError(f"{url} is no longer the owner of {workspace_id}")
-                if again and not asking.done():
+                try:
                     await self._relay.probe(url)
+                    reached_at = clock()
+                except OSError as error:
+                    if clock() - reached_at >= unreached_s and not asking.done():
+                        # Not as it is: NoConnection would mean that the node has not seen the request.
+                        raise ConnectionError(str(error)) from error
             return asking.result()
 
     async def _answer_from_store(self, scope: Any, send: Send, owner: str) -> bool:
@@ -314,10 +323,7 @@ class Door:
         self, url: str, workspace_id: str | None, request: HandedOn, send: Send
     ) -> LongboatError | None:
         try:
-            if workspace_id is None:
-                answer = await self._relay.send(url, request, again=True)
-            else:
-                answer = await self.ask_owner(url, workspace_id, request, again=True)
+            answer = await self.ask_owner(url, workspace_id, request, again=True)
         except OSError:
             self.owners.forget(workspace_id)
             return OwnerUnreachable(url)

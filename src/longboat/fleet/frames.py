@@ -11,23 +11,25 @@ class Follower:
     def __init__(self) -> None:
         self.cursor: str | None = None
         """The cursor of the last frame that was passed on."""
-        self._tail = b""
+        self._tail: list[bytes] = []
+        """The pieces of a frame that is not complete. They are joined once, when its end has arrived."""
 
     def feed(self, chunk: bytes) -> bytes:
         """The frames that are complete by now."""
-        data = self._tail + chunk if self._tail else chunk
-        end = data.rfind(b"\n\n", max(len(self._tail) - 1, 0)) + 2
-        if end == 1:
-            self._tail = data
-            return b""
-        self._tail = data[end:]
-        whole = data if end == len(data) else data[:end]
-        self._note(whole)
+        end = chunk.rfind(b"\n\n") + 2
+        if end == 1:  # a frame may end between two pieces
+            end = 1 if chunk.startswith(b"\n") and self._tail and self._tail[-1].endswith(b"\n") else 0
+        whole = b"".join((*self._tail, chunk[:end])) if end else b""
+        if end:
+            self._tail.clear()
+            self._note(whole)
+        if end < len(chunk):
+            self._tail.append(chunk[end:])
         return whole
 
     def drop_tail(self) -> None:
         """The stream broke: the rest of its last frame will not come."""
-        self._tail = b""
+        self._tail.clear()
 
     def _note(self, frames: bytes) -> None:
         """Payloads are JSON, so an empty line can only be the end of a frame."""

@@ -10,9 +10,8 @@ import hashlib
 import hmac
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC
 from functools import partial
 from pathlib import Path
 from socket import gethostname
@@ -21,10 +20,11 @@ from urllib.parse import urlsplit
 from longboat import __version__
 from longboat.config.settings import Settings
 from longboat.errors import ListenError, OwnedElsewhere, ServerLeaving, StoreLost, StoreUnavailable, WorkspaceNotFound
+from longboat.fleet.node_records import node_info, place, seen_text
 from longboat.regular_files import opener
-from longboat.runtime.clock import as_text, now
+from longboat.runtime.clock import now
 from longboat.runtime.ownership import OwnershipTerms, Place
-from longboat.store.postgres.nodes import NodeRecord, Nodes, PlaceRecord, SharedTrustRows, TakenLease, Whereabouts
+from longboat.store.postgres.nodes import Nodes, SharedTrustRows, TakenLease, Whereabouts
 from longboat.store.postgres.notifications import PostgresNotifications
 from longboat.store.postgres.schema import newest_known
 from longboat.store.postgres.store import UNFENCED, PostgresStore
@@ -32,7 +32,7 @@ from longboat.store.postgres.wakeups import Topic
 from longboat.store.protocol import Store, Unit
 from longboat.tasks import Tasks
 from longboat.tools.process import deadline
-from longboat.wire.listings import NodeInfo, NodeState
+from longboat.wire.listings import NodeInfo
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +68,8 @@ class Node:
         self._shared_trust = SharedTrustRows(store.borrow)
         self._held: dict[str, int] = {}
         """The epoch of each workspace that this node owns."""
+        self._late: dict[str, float] = {}
+        """When the leases were renewed last that could not be renewed with the others."""
         self._cared_for: set[str] = set()
         """The owned workspaces whose directory is on another node, which is not running."""
         self._not_before: dict[str, float] = {}
@@ -87,7 +89,7 @@ class Node:
         self._database_ahead_s = 0.0
         """The database's clock less our own, which counts from no particular time."""
         self._tell_lost: Callable[[str], None] = lambda _: None
-        self._tell_renewed: Callable[[float, float], None] = lambda *_: None
+        self._tell_renewed: Callable[[Collection[str], float, float], None] = lambda *_: None
         self._tell_inbox: Callable[[], None] = lambda: None
         self._take_over: Callable[[str], Awaitable[object]] | None = None
         self._tell_peer_gone: Callable[[str], None] = lambda _: None
@@ -115,6 +117,7 @@ class Node:
             token=self._fingerprint(f"longboat token {self.token}"),
             started_at=self._started_at,
         )
+        self.notifications.forget_published()
 
     def _make_token(self, seed: bytes) -> str:
         """The token is the same on all nodes. The database stores only the seed."""
@@ -160,6 +163,8 @@ class Node:
             raise OwnedElsewhere(workspace_id)
         self._held[workspace_id] = lease.epoch
         self._store.hold(workspace_id, epoch=lease.epoch, number=lease.number, first_seq=lease.first_seq)
+        if deadline.clock() - asked_at > self.lease_s * (1 - GUARD_SHARE):
+            asked_at = await self._renew_at_once(workspace_id)
         place = self._place_of(workspace_id, lease)
         if not place.away:
             shared_trust = self._shared_trust if place.home is None else None
@@ -167,16 +172,27 @@ class Node:
         self._cared_for.add(workspace_id)
         return OwnershipTerms(place=place, resume=lease.resume)
 
+    async def _renew_at_once(self, workspace_id: str) -> float:
+        """The claim has waited for the former owner's last commit, and little of the lease may be left. Returns when
+        the renewal was asked for."""
+        try:
+            await self._renew()
+            if not self.owns(workspace_id) or workspace_id in self._late:
+                raise OwnedElsewhere(workspace_id)
+        except BaseException:
+            self._forget(workspace_id)
+            raise
+        return self._confirmed_at
+
     def _place_of(self, workspace_id: str, lease: TakenLease) -> Place:
         away = lease.home not in ("", self.name)
         since = lease.home_seen_at if away else None
-        found = PlaceRecord(workspace_id=workspace_id, home=lease.home, owner=self.name, away=away, away_since=since)
-        return _place(found)
+        return Place(home=lease.home or None, owner=self.name, away=away, away_since=seen_text(since), ready=not away)
 
-    async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
+    async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
         epoch = self._held.get(workspace_id)
         if epoch is not None and workspace_id not in self._cared_for:
-            await self._nodes.note_policy(workspace_id, epoch, resume=resume)
+            await self._nodes.note_policy(workspace_id, epoch, resume=resume, ready=ready)
 
     def owns(self, workspace_id: str) -> bool:
         return workspace_id in self._held
@@ -210,7 +226,7 @@ class Node:
     def when_lost(self, told: Callable[[str], None]) -> None:
         self._tell_lost = told
 
-    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+    def when_renewed(self, told: Callable[[Collection[str], float, float], None]) -> None:
         self._tell_renewed = told
 
     def when_inbox_changed(self, told: Callable[[], None]) -> None:
@@ -228,26 +244,10 @@ class Node:
         return found
 
     async def nodes(self) -> tuple[NodeInfo, ...]:
-        return tuple(
-            NodeInfo(
-                name=each.name,
-                url=each.url,
-                version=each.version,
-                started_at=each.started_at,
-                seen_at=as_text(each.seen_at.astimezone(UTC)),
-                state=_state(each),
-                leaving=each.leaving,
-                owns=each.owns,
-                home_of=each.home_of,
-                runs_active=each.runs_active,
-                runs_waiting=each.runs_waiting,
-                answering=each.name == self.name,
-            )
-            for each in await self._nodes.all()
-        )
+        return tuple([node_info(each, answering=each.name == self.name) for each in await self._nodes.all()])
 
     async def places(self) -> dict[str, Place]:
-        return {each.workspace_id: _place(each) for each in await self._nodes.places()}
+        return {each.workspace_id: place(each) for each in await self._nodes.places()}
 
     async def accepts_workspaces(self, node: str) -> bool:
         return any(
@@ -278,16 +278,30 @@ class Node:
         """Renew the leases as long as the server runs. Nothing else is done in between: a renewal must not wait."""
         while True:
             await asyncio.sleep(min(LOOK_S, self.lease_s / 3))
-            if deadline.clock() - self._confirmed_at < self.lease_s / 3:
+            if not self._is_renewal_due():
                 continue
             self.drop_expired()
             try:
-                async with asyncio.timeout(self._left_s() if self._held else self.lease_s / 3):
-                    await self._confirm()
+                await self._renew()
             except (StoreUnavailable, TimeoutError) as error:
                 logger.warning("the leases could not be renewed: %s", str(error) or type(error).__name__)
             except Exception:
                 logger.exception("the leases could not be renewed")
+
+    def _is_renewal_due(self) -> bool:
+        return bool(self._late) or deadline.clock() - self._confirmed_at >= self.lease_s / 3
+
+    async def _renew(self) -> None:
+        """Try twice in the time that is left, on another connection the second time: the first may be dead. A lease is
+        locked while a transaction of its workspace is under way, so the second try waits for none."""
+        try:
+            async with asyncio.timeout((self._left_s() if self._held else self.lease_s / 3) / 2):
+                await self._confirm()
+                return
+        except (StoreUnavailable, TimeoutError) as error:
+            logger.debug("the leases are not renewed yet: %s", str(error) or type(error).__name__)
+        async with asyncio.timeout(self._left_s() if self._held else self.lease_s / 3):
+            await self._confirm(skip_locked=True)
 
     async def take_over_orphans(self) -> None:
         """Note which nodes are gone, give back workspaces whose home is running again, and take over those that nobody
@@ -315,14 +329,15 @@ class Node:
                 logger.info("the directory of workspace %s is back", workspace_id)
                 self._tell_lost(workspace_id)  # what is written is written; the app releases it once it is closed
 
-    def _left_s(self) -> float:
-        """How many seconds are left until two thirds of the lease have passed since the last renewal. Then everything
-        has to end, so that it is over before the lease is."""
-        return max(self._confirmed_at + self.lease_s * 2 / 3 - deadline.clock(), 0.0)
+    def _left_s(self, since: float | None = None) -> float:
+        """How many seconds are left until two thirds of the lease have passed since this renewal, or the last one. Then
+        everything has to end, so that it is over before the lease is."""
+        since = self._confirmed_at if since is None else since
+        return max(since + self.lease_s * 2 / 3 - deadline.clock(), 0.0)
 
-    async def _confirm(self) -> None:
-        asked_at, held = deadline.clock(), dict(self._held)
-        confirmed = await self._nodes.confirm(held)
+    async def _confirm(self, *, skip_locked: bool = False) -> None:
+        asked_at, held, before = deadline.clock(), dict(self._held), self._confirmed_at
+        confirmed = await (self._nodes.confirm(held, skip_locked=True) if skip_locked else self._nodes.confirm(held))
         if confirmed.instance is None:  # a database that failed over may have forgotten it
             await self._register()
         elif confirmed.instance != self._store.instance:
@@ -332,9 +347,13 @@ class Node:
         self._confirmed_at = asked_at
         self._database_ahead_s = confirmed.at - deadline.clock()
         for workspace_id, epoch in held.items():
-            if workspace_id not in confirmed.kept and self._held.get(workspace_id) == epoch:
+            if workspace_id in confirmed.kept:
+                self._late.pop(workspace_id, None)
+            elif self._held.get(workspace_id) == epoch and workspace_id in confirmed.locked:
+                self._late.setdefault(workspace_id, before)
+            elif self._held.get(workspace_id) == epoch:
                 self._lost(workspace_id)
-        self._tell_renewed(self._guard_s, asked_at)
+        self._tell_renewed(confirmed.kept, self._guard_s, asked_at)
 
     def _give_up(self, why: str) -> StoreLost:
         """Write nothing more: this node was paused or cut off, and what was done meanwhile leaves no place for it."""
@@ -347,7 +366,8 @@ class Node:
         """Drop everything when two thirds of the lease have passed, also while a renewal is still under way: a database
         that stands still does not answer, and does not refuse either."""
         while True:
-            await asyncio.sleep(min(self._left_s() or LOOK_S, self.lease_s / 3))
+            left_s = min(self._left_s(since) for since in (self._confirmed_at, *self._late.values()))
+            await asyncio.sleep(min(left_s or LOOK_S, self.lease_s / 3))
             self.drop_expired()
 
     def drop_expired(self) -> None:
@@ -356,6 +376,9 @@ class Node:
             logger.error("%d leases were not confirmed in time: their work ends here", len(self._held))
             for workspace_id in list(self._held):
                 self._lost(workspace_id)
+        for workspace_id in [each for each, since in self._late.items() if self._left_s(since) <= 0]:
+            logger.error("the lease of workspace %s was not confirmed in time: its work ends here", workspace_id)
+            self._lost(workspace_id)
 
     def _lost(self, workspace_id: str) -> None:
         logger.warning("workspace %s is no longer ours", workspace_id)
@@ -364,6 +387,7 @@ class Node:
 
     def _forget(self, workspace_id: str) -> None:
         self._held.pop(workspace_id, None)
+        self._late.pop(workspace_id, None)
         self._cared_for.discard(workspace_id)
         self._store.let_go(workspace_id)
 
@@ -449,22 +473,6 @@ async def open_node(settings: Settings, store: Store, *, url: str | None) -> Asy
 def _on_this_machine(url: str, host: str | None) -> str:
     """The address for other machines. If the server listens on every address: this machine's name."""
     return f"http://{gethostname()}:{urlsplit(url).port}" if host in _EVERY_ADDRESS else url
-
-
-def _place(found: PlaceRecord) -> Place:
-    since = found.away_since if found.away else None
-    return Place(
-        home=found.home or None,
-        owner=found.owner,
-        away=found.away,
-        away_since=as_text(since.astimezone(UTC)) if since is not None else None,
-    )
-
-
-def _state(node: NodeRecord) -> NodeState:
-    if not node.alive:
-        return NodeState.GONE
-    return NodeState.LEAVING if node.leaving else NodeState.RUNNING
 
 
 def _disk(data_dir: Path) -> str:

@@ -4,6 +4,7 @@ Owns the connections to the other nodes. Must not know who owns what.
 """
 
 import asyncio
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +21,8 @@ MISDIRECTED = 421
 """The status by which a node tells a door that it is not the owner."""
 REFUSED = 401
 CONNECT_S = 3.0
-ANSWER_S = 120.0
-"""How long an answer may take to begin: a request may wait a minute for the end of a run."""
+SIGN_S = 30
+"""After how long a connection breaks whose other end acknowledges nothing."""
 
 _NOT_HANDED_ON = frozenset(
     {
@@ -48,6 +49,7 @@ class _PeerHttp(DirectHttp):
             connection = await super().connect(target)
         except OSError as error:
             raise NoConnection(str(error)) from error
+        connection.expect_signs(SIGN_S)
         self._connections.add(connection)
         return connection
 
@@ -78,9 +80,10 @@ def from_scope(scope: Any, body: bytes = b"", more: Mapping[str, str] = {}) -> H
 
 class Relay:
     def __init__(self, node: Node, *, silent_s: float) -> None:
-        """`silent_s`: how long an answer may pause."""
+        """`silent_s`: how long an answer may pause once it has begun. Until then, only who asks knows how long to wait:
+        a request takes the owner as long as it takes."""
         self._node = node
-        self._timeouts = Timeouts(connect_s=CONNECT_S, first_s=ANSWER_S, idle_s=silent_s)
+        self._timeouts = Timeouts(connect_s=CONNECT_S, first_s=math.inf, idle_s=silent_s)
         self._peers: dict[str, _PeerHttp] = {}
         node.when_peer_gone(self._break_off)
 
@@ -91,7 +94,7 @@ class Relay:
 
     async def send(self, url: str, request: HandedOn, *, again: bool) -> Answer:
         """Raises NoConnection if the node has not seen the request or refuses our signature, another OSError if it may
-        have. `again`: it does no harm if the node gets the request twice."""
+        have. `again`: it does no harm if the node gets the request twice. Waits for the answer without a limit."""
         if url not in self._peers:
             self._peers[url] = _PeerHttp(url, self._timeouts)
         self._node.relayed += 1

@@ -7,7 +7,9 @@ are left to a general client, see `proxied_http.py`.
 
 import asyncio
 import base64
+import math
 import re
+import socket
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -47,7 +49,8 @@ class UnsendableRequest(ValueError):
 class Timeouts:
     connect_s: float
     first_s: float
-    """For the first piece of the answer's body."""
+    """For the first piece of the answer's body. `math.inf`: the head may take as long as it likes, and the first piece
+    as long as any other."""
     idle_s: float
     """Between two pieces."""
 
@@ -259,6 +262,23 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def expect_signs(self, within_s: int) -> None:
+        """From now on, the connection breaks if the other end acknowledges nothing for that long: it is gone without a
+        word. One that is only slow to answer does acknowledge."""
+        assert self._transport is not None
+        options = self._transport.get_extra_info("socket")
+        options.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        # Some systems have only some of these, and their own names for them.
+        for name, value in (
+            ("TCP_KEEPIDLE", within_s // 2),
+            ("TCP_KEEPALIVE", within_s // 2),
+            ("TCP_KEEPINTVL", within_s // 6),
+            ("TCP_KEEPCNT", 3),
+            ("TCP_USER_TIMEOUT", within_s * 1000),
+        ):
+            if (option := getattr(socket, name, None)) is not None:
+                options.setsockopt(socket.IPPROTO_TCP, option, value)
+
     def break_off(self, why: str) -> None:
         """The answer will not come: who waits for it gets a ConnectionError."""
         self._fail(ConnectionError(why))
@@ -318,6 +338,8 @@ class _Connection(asyncio.Protocol):
 
     def _watch(self, limit_s: float) -> None:
         self._stop_timer()
+        if limit_s == math.inf:
+            return
         self._timer = self._loop.call_later(limit_s, self._check_silence, limit_s)
 
     def _check_silence(self, limit_s: float) -> None:
@@ -377,6 +399,8 @@ class _Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._head.status = self._parser.get_status_code()
         self._has_head = self._head.status >= 200
+        if self._has_head and self._timeouts.first_s == math.inf:
+            self._watch(self._timeouts.idle_s)
 
     def on_body(self, body: bytes) -> None:
         if not self._has_body:

@@ -408,15 +408,16 @@ class App:
     async def _describe(
         self, known: WorkspaceRecord, *, busy: bool, clients: Sequence[wire.ClientInfo], place: Place
     ) -> wire.Workspace:
-        """`clients`: as the store has them. `busy` and `place`, too: for a workspace that is not open here."""
-        workspace = self.opened.find(known.workspace_id)
+        """`clients`, `busy` and `place`: as the store has them. Several servers describe a workspace by these alone,
+        also the one that works on it: all say the same."""
+        workspace = self.opened.find(known.workspace_id) if self.ownership.alone else None
         if workspace is not None:
             return await workspace.describe(clients)
         return wire.Workspace(
             id=known.workspace_id,
             path=known.path,
             created_at=known.created_at,
-            ready=True,
+            ready=place.ready,
             busy=busy,
             clients=() if self.ownership.alone else tuple(clients),
             home=place.home,

@@ -6,7 +6,8 @@ what clients ask of a workspace.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from longboat.errors import OwnedElsewhere, OwnerLost, ServerLeaving, WorkspaceNotFound
@@ -100,7 +101,11 @@ class OpenWorkspaces:
     async def _open_again(self, workspace_id: str) -> "Workspace":
         known = await read_workspace(self._store, workspace_id)
         terms = await self._ownership.acquire(workspace_id)
-        workspace = await self._create(known, terms)
+        try:
+            workspace = await self._create(known, terms)
+        except BaseException:
+            await self._ownership.release(workspace_id)
+            raise
         try:
             if terms.allowed is not None:
                 workspace.tools.allow_for(terms.allowed[0], since=terms.allowed[1])
@@ -161,20 +166,25 @@ class OpenWorkspaces:
                 arriving.stop_writing()
                 arriving.sessions.interrupt()
 
-    def _allow_commands(self, seconds: float, since: float) -> None:
+    def _allow_commands(self, renewed: Collection[str], seconds: float, since: float) -> None:
         for workspace in (*self._open.values(), *self._arriving):
-            if self._ownership.owns(workspace.id):
-                workspace.tools.allow_for(seconds, since=since)
-            else:
+            if not self._ownership.owns(workspace.id):
                 self._drop(workspace.id)
+            elif workspace.id in renewed:
+                workspace.tools.allow_for(seconds, since=since)
 
     def _end(self, workspace: "Workspace") -> None:
         workspace.close()
         self._open.pop(workspace.id, None)
         closing = self._tasks.spawn(self._close_tools(workspace), name=f"close {workspace.id}")
         self._closings[workspace.id] = closing
-        closing.add_done_callback(lambda _: self._closings.pop(workspace.id))
+        closing.add_done_callback(partial(self._note_closed, workspace.id))
         self._on_change()
+
+    def _note_closed(self, workspace_id: str, closing: asyncio.Task[None]) -> None:
+        self._closings.pop(workspace_id)
+        if closing.cancelled():  # perhaps before its first step: then nothing has ended the tools
+            self._ownership.abandon(workspace_id)
 
     async def _close_tools(self, workspace: "Workspace") -> None:
         ended = False

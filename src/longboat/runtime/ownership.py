@@ -32,6 +32,8 @@ class Place:
     """The home is not running."""
     away_since: str | None = None
     """When the home was last heard of; None: never."""
+    ready: bool = True
+    """The directory exists and its configuration can be used, as far as its owner has told."""
 
 
 NOWHERE = Place()
@@ -123,8 +125,9 @@ class Ownership(Protocol):
         """Become the owner; raises OwnedElsewhere."""
         ...
 
-    async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
-        """Remember the policy of a directory, for the time when it is away."""
+    async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
+        """Remember what the servers without the directory must know of it: its policy, for the time when it is away,
+        and whether it can be worked in."""
         ...
 
     def owns(self, workspace_id: str) -> bool: ...
@@ -151,8 +154,9 @@ class Ownership(Protocol):
         """Where each workspace is, by id; empty if there is only this server."""
         ...
 
-    def when_renewed(self, told: Callable[[float, float], None]) -> None:
-        """Call this with how many seconds commands may go on, and since when: see `OwnershipTerms.allowed`."""
+    def when_renewed(self, told: Callable[[Collection[str], float, float], None]) -> None:
+        """Call this with the workspaces whose leases were renewed, and how many seconds their commands may go on, and
+        since when: see `OwnershipTerms.allowed`."""
         ...
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:
@@ -248,7 +252,7 @@ class SoleOwner:
         del workspace_id
         return OwnershipTerms()
 
-    async def note_policy(self, workspace_id: str, *, resume: bool) -> None:
+    async def note_policy(self, workspace_id: str, *, resume: bool, ready: bool) -> None:
         pass
 
     def owns(self, workspace_id: str) -> bool:
@@ -271,7 +275,7 @@ class SoleOwner:
     async def places(self) -> Mapping[str, Place]:
         return {}
 
-    def when_renewed(self, told: Callable[[float, float], None]) -> None:
+    def when_renewed(self, told: Callable[[Collection[str], float, float], None]) -> None:
         pass
 
     def when_orphaned(self, take_over: Callable[[str], Awaitable[object]]) -> None:

@@ -300,6 +300,8 @@ class Workspace(Shape, frozen=True, kw_only=True):
     path: str
     created_at: str
     ready: bool
+    """The directory exists and its configuration can be used. In the list of workspaces: as far as is known without
+    opening it."""
     busy: bool
     clients: tuple[ClientInfo, ...] = ()
     used_at: str | None = None

@@ -44,7 +44,7 @@ class ObservedWorkspace:
             id=self._id,
             path=self._record.path,
             created_at=self._record.created_at,
-            ready=True,
+            ready=place.ready,
             busy=activity is not None and activity.busy,
             clients=await self._store.reads.clients(self._id),
             home=place.home,

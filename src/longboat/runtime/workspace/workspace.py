@@ -25,6 +25,7 @@ from longboat.errors import (
     SessionIdTaken,
     SessionNotFound,
     StoreDamaged,
+    StoreUnavailable,
     TreeAway,
     WorkspaceClosing,
 )
@@ -109,10 +110,11 @@ class Workspace:
         note_policy: Callable[..., Awaitable[None]],
     ) -> None:
         """`is_someone_reachable`: whether someone who is not attached to this workspace would answer its questions.
-        `note_policy` is called with the id, and whether active runs continue after a crash."""
+        `note_policy` is called with the id, whether active runs continue after a crash, and whether it is ready."""
         self._terms = terms
         self._store_policy = note_policy
         self._noting_policy = asyncio.Lock()
+        self._noted_ready: bool | None = None
         self.id = record.workspace_id
         self.directory = Path(record.path)
         self._sessions_store = WorkspaceStore(store)
@@ -203,12 +205,15 @@ class Workspace:
         """`clients`: who holds it, if that was read already."""
         if clients is None:
             clients = await self.store.reads.clients(self.id)
-        place = self._terms.place
+        place, ready = self._terms.place, self.services.is_ready()
+        if ready is not self._noted_ready:
+            with suppress(StoreUnavailable):  # whoever asks next will note it
+                await self.note_policy()
         return wire.Workspace(
             id=self.id,
             path=str(self.directory),
             created_at=self._created_at,
-            ready=self.services.is_ready(),
+            ready=ready,
             busy=self.sessions.runs_active > 0,
             clients=tuple(clients),
             home=place.home,
@@ -518,7 +523,9 @@ class Workspace:
         """Store what a node without the directory must know of its configuration. One after the other, so that the
         newest is stored last."""
         async with self._noting_policy:
-            await self._store_policy(self.id, resume=self.resumes())
+            ready = self.services.is_ready()
+            await self._store_policy(self.id, resume=self.resumes(), ready=ready)
+            self._noted_ready = ready
 
     def close(self) -> None:
         """End the streams and the timers. From here on this object refuses requests; the app opens a new one when

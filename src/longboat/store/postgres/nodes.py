@@ -8,12 +8,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from longboat.errors import DataDirError
 from longboat.store.postgres.schema import check_floor, newest_known
 
 Borrow = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+class Lend(Protocol):
+    def __call__(self, *, renewing: bool = False) -> AbstractAsyncContextManager[Any]:
+        """A connection for a moment; with `renewing`, one that nothing else uses."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +67,8 @@ class PlaceRecord:
     """The home is not running, or about to leave and no longer the owner."""
     away_since: datetime | None
     """When the home was last heard of; None: never."""
+    ready: bool
+    """Whether the directory and its configuration could be used when an owner last looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +91,8 @@ class Confirmed:
     """The database's time, in seconds since 1970."""
     kept: frozenset[str]
     """The workspaces whose leases are renewed."""
+    locked: frozenset[str]
+    """Those whose leases were left out and are still ours."""
     instance: str | None
     """Which server has the name of this node now; None: the database does not know the name."""
     floor: int
@@ -90,7 +100,7 @@ class Confirmed:
 
 
 class Nodes:
-    def __init__(self, borrow: Borrow, name: str, *, instance: str, lease_s: float) -> None:
+    def __init__(self, borrow: Lend, name: str, *, instance: str, lease_s: float) -> None:
         """`instance` tells this start of the server from all others."""
         self._borrow = borrow
         self._name = name
@@ -139,13 +149,21 @@ class Nodes:
             kept: bytes = await connection.fetchval("SELECT seed FROM cluster_token")
         return kept
 
-    async def confirm(self, held: Mapping[str, int]) -> Confirmed:
-        """Renew this node and the leases that it holds, by workspace and epoch."""
-        async with self._borrow() as connection:
+    async def confirm(self, held: Mapping[str, int], *, skip_locked: bool = False) -> Confirmed:
+        """Renew this node and the leases that it holds, by workspace and epoch. Waits for transactions that have locked
+        a lease, or leaves those leases out."""
+        async with self._borrow(renewing=True) as connection:
             row = await connection.fetchrow(
-                _CONFIRM, self._name, self._lease_s, list(held), list(held.values()), self._instance
+                _CONFIRM_UNLOCKED if skip_locked else _CONFIRM,
+                self._name,
+                self._lease_s,
+                list(held),
+                list(held.values()),
+                self._instance,
             )
-        return Confirmed(at=row["at"], kept=frozenset(row["kept"]), instance=row["instance"], floor=row["floor"])
+        kept = frozenset(row["kept"])
+        locked = frozenset(row["ours"]) - kept if skip_locked else frozenset[str]()
+        return Confirmed(at=row["at"], kept=kept, locked=locked, instance=row["instance"], floor=row["floor"])
 
     async def leave(self) -> None:
         """Tell the others that this node accepts no more workspaces."""
@@ -178,9 +196,9 @@ class Nodes:
         async with self._borrow() as connection:
             await connection.execute(_ADOPT, path, home, self._name, host)
 
-    async def note_policy(self, workspace_id: str, epoch: int, *, resume: bool) -> None:
+    async def note_policy(self, workspace_id: str, epoch: int, *, resume: bool, ready: bool) -> None:
         async with self._borrow() as connection:
-            await connection.execute(_NOTE_POLICY, workspace_id, epoch, resume)
+            await connection.execute(_NOTE_POLICY, workspace_id, epoch, resume, ready)
 
     async def at_home_again(self, held: Iterable[str]) -> list[str]:
         """Which of these workspaces have their directory at another node that takes them."""
@@ -257,7 +275,11 @@ ON CONFLICT (name) DO UPDATE SET disk = excluded.disk, url = excluded.url, versi
     known_schema = excluded.known_schema
 """
 _CONFIRM = """
-WITH mine AS (
+WITH ours AS (
+    SELECT workspace_id FROM leases JOIN unnest($3::text[], $4::bigint[]) AS held (workspace_id, epoch)
+        USING (workspace_id, epoch)
+    WHERE owner = $1 AND instance = $5
+), mine AS (
     SELECT workspace_id FROM leases JOIN unnest($3::text[], $4::bigint[]) AS held (workspace_id, epoch)
         USING (workspace_id, epoch)
     WHERE owner = $1 AND instance = $5 ORDER BY workspace_id FOR UPDATE OF leases  -- in the same order as check_leases
@@ -270,8 +292,10 @@ WITH mine AS (
 )
 SELECT extract(epoch FROM clock_timestamp())::double precision AS at,
     (SELECT instance FROM nodes WHERE name = $1) AS instance, (SELECT max(floor) FROM longboat_schema) AS floor,
-    coalesce((SELECT array_agg(workspace_id) FROM renewed), '{}') AS kept
+    coalesce((SELECT array_agg(workspace_id) FROM renewed), '{}') AS kept,
+    coalesce((SELECT array_agg(workspace_id) FROM ours), '{}') AS ours
 """
+_CONFIRM_UNLOCKED = _CONFIRM.replace("FOR UPDATE OF leases", "FOR UPDATE OF leases SKIP LOCKED")
 _TRUST_STEPS = "SELECT before, after FROM trust_steps WHERE workspace_id = $1"
 _NOTE_TRUST = "INSERT INTO trust_steps VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
 _LEAVE = "UPDATE nodes SET leaving = true WHERE name = $1 AND instance = $2"
@@ -300,7 +324,7 @@ FROM workspaces LEFT JOIN nodes ON nodes.name = home AND nodes.until > clock_tim
 WHERE workspace_id = $1 AND (nodes.name IS NULL OR nodes.name = $2)
     AND NOT EXISTS (SELECT 1 FROM nodes AS other WHERE other.name = $2 AND other.instance != $4)
 ON CONFLICT (workspace_id) DO UPDATE SET owner = excluded.owner, instance = excluded.instance, epoch = excluded.epoch,
-    until = excluded.until
+    until = clock_timestamp() + make_interval(secs => $3)  -- not `excluded`: that is from before the wait for the row
 WHERE leases.owner IS NULL OR leases.until <= clock_timestamp()
     OR (leases.owner = excluded.owner AND coalesce(leases.instance, excluded.instance) = excluded.instance)
 RETURNING epoch
@@ -311,8 +335,8 @@ SELECT coalesce((SELECT max(last) FROM events WHERE workspace_id = $1), 0) AS nu
 FROM workspaces WHERE workspace_id = $1
 """
 _NOTE_POLICY = """
-UPDATE workspaces SET resume = $3
-WHERE workspace_id = $1 AND resume != $3
+UPDATE workspaces SET resume = $3, ready = $4
+WHERE workspace_id = $1 AND (resume != $3 OR ready != $4)
     AND EXISTS (SELECT 1 FROM leases WHERE leases.workspace_id = $1 AND epoch = $2)
 """
 _RETURNED = """
@@ -363,7 +387,7 @@ SELECT name, url, version, started_at, seen_at, leaving, until > clock_timestamp
 FROM nodes LEFT JOIN owned USING (name) LEFT JOIN load USING (name) ORDER BY name
 """
 _PLACES = """
-SELECT workspaces.workspace_id, home, owner, seen_at AS away_since,
+SELECT workspaces.workspace_id, home, owner, seen_at AS away_since, ready,
     home != '' AND owner IS DISTINCT FROM home
         AND (nodes.name IS NULL OR nodes.leaving OR nodes.until <= clock_timestamp()) AS away
 FROM workspaces LEFT JOIN nodes ON nodes.name = home

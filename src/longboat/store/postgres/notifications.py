@@ -49,6 +49,10 @@ class PostgresNotifications:
                     await connection.execute("UPDATE nodes SET answering = $2 WHERE name = $1", self._node, answering)
                 self._noted = answering
 
+    def forget_published(self) -> None:
+        """The database has a new row for this node, in which nobody can answer."""
+        self._noted = False
+
     async def keep_answering_current(self) -> None:
         """Correct the note as long as the server runs."""
         while True:

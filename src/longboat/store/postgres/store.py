@@ -71,7 +71,9 @@ REPLAYERS = 4
 SEARCHERS = 2
 """Those of them that may search, which can take as long as any statement may: replays do not wait for that."""
 RESERVED = 2
-"""Connections of the pool that all of these leave alone: renewing a lease must not wait for them (G3)."""
+"""Connections that all of these leave alone: one for finding and claiming workspaces, and one that nothing but renewals
+of leases may use. They must wait for nobody (G3): claims may wait for locks on all others."""
+RENEWING = 1
 SEQS = 1000
 """How many seqs are taken at a time, the same number as in the schema."""
 RECONNECT = Backoff(base_s=0.1, ceiling_s=2.0)
@@ -191,6 +193,8 @@ class PostgresStore:
         self._closing = False
         self._writer: asyncio.Task[None] | None = None
         self._pool: Any = None
+        self._renewing: Any = None
+        """The pool with the connection for renewals."""
         self._reading = asyncio.Semaphore(READERS - RESERVED)
         self._replays = asyncio.Semaphore(REPLAYERS)
         self._searches = asyncio.Semaphore(SEARCHERS)
@@ -211,19 +215,12 @@ class PostgresStore:
                 self._rights = await self._read_rights()
             await self._connection.execute(_COUNT_COMMITS, self.instance)
             self._commits = await self._read_commits() or 0
-            kind = PooledConnection if self._pooled else asyncpg.Connection
-            self._pool = await asyncpg.create_pool(
-                connect=self._connect,
-                connection_class=kind,
-                reset=_keep_as_it_is,
-                min_size=1,
-                max_size=READERS,
-            )
+            self._pool = await self._create_pool(least=1, most=READERS - RENEWING)
+            self._renewing = await self._create_pool(least=0, most=RENEWING)
             await self._take_seqs()
         except BaseException:
             self._connection.terminate()
-            if self._pool is not None:
-                self._pool.terminate()
+            self._terminate_pools()
             raise
         self._writer = self._tasks.spawn(self._write(), name="store writer", awaited=True)
         if self._node and not self._pooled:  # through a pooler, nobody would be heard
@@ -233,6 +230,17 @@ class PostgresStore:
         """Open a connection for the pool. The pool passes options of its own; `connect` knows them already."""
         return await connect(self._dsn, pooled=self._pooled)
 
+    async def _create_pool(self, *, least: int, most: int) -> Any:
+        kind = PooledConnection if self._pooled else asyncpg.Connection
+        return await asyncpg.create_pool(
+            connect=self._connect, connection_class=kind, reset=_keep_as_it_is, min_size=least, max_size=most
+        )
+
+    def _terminate_pools(self) -> None:
+        for pool in (self._pool, self._renewing):
+            if pool is not None:
+                pool.terminate()
+
     async def aclose(self) -> None:
         self._closing = True
         self._wake.set()
@@ -241,7 +249,7 @@ class PostgresStore:
             if late and self._connection is not None:  # the database stands still
                 self._connection.terminate()
             await asyncio.wait([self._writer], timeout=2 * CLOSE_S)
-        self._pool.terminate()
+        self._terminate_pools()
         await self._search.aclose()
         if self._connection is not None:
             with suppress(Exception):
@@ -330,10 +338,11 @@ class PostgresStore:
             yield connection
 
     @asynccontextmanager
-    async def _borrow(self, **transaction: Any) -> AsyncIterator[Any]:
+    async def _borrow(self, *, renewing: bool = False, **transaction: Any) -> AsyncIterator[Any]:
         """Read on one connection. Through a pooler always in a transaction: only there our limits hold."""
+        pool = self._renewing if renewing else self._pool
         try:
-            async with self._pool.acquire(timeout=COMMAND_S) as connection:
+            async with pool.acquire(timeout=COMMAND_S) as connection:
                 if not transaction and not self._pooled:
                     yield connection
                     return
@@ -396,10 +405,11 @@ class PostgresStore:
         self._tell_lost = told
 
     @asynccontextmanager
-    async def borrow(self) -> AsyncIterator[Any]:
-        """A connection of the readers, for a moment. Canceling takes effect at once, also if the database stands still:
-        the connection is dropped, because the pool would wait for its statement."""
-        async with self._borrow() as connection:
+    async def borrow(self, *, renewing: bool = False) -> AsyncIterator[Any]:
+        """A connection of the readers, for a moment; or the one for renewals, which waits for nobody else. Canceling
+        takes effect at once, also if the database stands still: the connection is dropped, because the pool would wait
+        for its statement."""
+        async with self._borrow(renewing=renewing) as connection:
             try:
                 yield connection
             except asyncio.CancelledError:
