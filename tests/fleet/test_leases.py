@@ -19,7 +19,8 @@ from longboat.store.changes import add_workspace, put_client
 from longboat.store.postgres import connections
 from longboat.store.postgres.calls import MAX_CALLS
 from longboat.store.postgres.nodes import Nodes
-from longboat.store.postgres.store import READERS, PostgresStore, open_postgres
+from longboat.store.postgres.readers import READERS
+from longboat.store.postgres.store import PostgresStore, open_postgres
 from longboat.store.protocol import Unit
 from longboat.store.records import WorkspaceRecord
 
@@ -244,7 +245,7 @@ async def test_g3_a_stopped_owner_holds_up_no_claim(
     assert int(connections.SERVER_SETTINGS["idle_in_transaction_session_timeout"]) < 3000, "the shortest lease"
     await a.own()
     stopped, going = asyncio.Event(), asyncio.Event()
-    real = a.store._connection
+    real = a.store._writer._connection
 
     class Stopping:
         def __getattr__(self, name: str) -> Any:
@@ -256,7 +257,7 @@ async def test_g3_a_stopped_owner_holds_up_no_claim(
                 await going.wait()
             return await real.execute(sql, *args)
 
-    monkeypatch.setattr(a.store, "_connection", Stopping())
+    monkeypatch.setattr(a.store._writer, "_connection", Stopping())
     many = [put_client("w", f"c{number}", AT) for number in range(MAX_CALLS + 1)]  # more than one message
     late = a.store.submit(unit(*many, entries=[entry("late")]))
     await stopped.wait()
@@ -275,7 +276,7 @@ async def test_a_lock_of_somebody_else_is_not_waited_for_for_long(
     a, _ = peers
     await a.own()
     monkeypatch.setitem(connections.SERVER_SETTINGS, "lock_timeout", "20")
-    a.store._drop_connection(OSError("so that the next one has this limit"))
+    a.store._writer._drop_connection(OSError("so that the next one has this limit"))
     with locked_database(dsn), pytest.raises(StoreUnavailable, match="lock timeout"):
         await a.say("late")
     await a.say("in time")
@@ -289,7 +290,7 @@ async def test_what_a_broken_connection_sent_last_is_not_carried_out_behind_our_
     a, _ = peers
     await a.own()
     await a.store.submit(said("first"))
-    real = a.store._connection
+    real = a.store._writer._connection
     other = await asyncpg.connect(dsn)
     await other.execute("BEGIN; LOCK TABLE sessions IN ACCESS EXCLUSIVE MODE")
 
@@ -303,7 +304,7 @@ async def test_what_a_broken_connection_sent_last_is_not_carried_out_behind_our_
             sending.add_done_callback(lambda lost: lost.exception())
             raise ConnectionResetError("the line is cut")
 
-    a.store._connection = Losing()
+    a.store._writer._connection = Losing()
     in_doubt = a.store.submit(said("in doubt"))
     await wait_until_blocked(dsn, but=real.get_server_pid())
     await other.execute("COMMIT")
@@ -402,9 +403,9 @@ async def test_l8_seqs_never_step_back_when_a_workspace_is_claimed(peers: tuple[
     a, _ = peers
     claim = await a.nodes.acquire("w")
     assert claim is not None
-    a.store._seqs.clear()
-    a.store._next_seq = 0
-    await a.store._take_seqs()
+    a.store._seqs._blocks.clear()
+    a.store._seqs._next = 0
+    await a.store._seqs.take()
     newest = a.store.next_seq()
     a.store.hold("w", epoch=claim.epoch, number=claim.number, first_seq=claim.first_seq)
     assert a.store.next_seq() == newest + 1

@@ -65,7 +65,7 @@ async def canceled_with_the_end_held_back(scene: Scene) -> Gate:
 async def queued_units(running: RunningApp, count: int) -> None:
     """Wait until so many units are behind the one that the writer is at."""
     store: Any = running.workspace.store
-    waiting = store._inbox.qsize if isinstance(store, SqliteStore) else store._waiting.__len__
+    waiting = store._inbox.qsize if isinstance(store, SqliteStore) else store._writer._waiting.__len__
     while waiting() < count:  # noqa: ASYNC110 — the other side may be a thread
         await asyncio.sleep(0)
 

@@ -31,13 +31,15 @@ from postgres import PostgresServer, database_of, new_database, shared_server
 from longboat.errors import DataDirError, StoreLost, StoreUnavailable
 from longboat.store.address import describe_dsn
 from longboat.store.changes import insert_run
-from longboat.store.postgres import connections, locking, schema, store
+from longboat.store.postgres import connections, locking, schema, store, writer
 from longboat.store.postgres.calls import MAX_CALLS
 from longboat.store.postgres.nodes import Nodes
+from longboat.store.postgres.readers import READERS, RESERVED
 from longboat.store.postgres.schema import migrations
 from longboat.store.postgres.search import mark_matches, match_expression, word_vector
+from longboat.store.postgres.seqs import SEQS
 from longboat.store.postgres.statements import Statement, compile_query, load_statements
-from longboat.store.postgres.store import READERS, RESERVED, PostgresStore, open_postgres
+from longboat.store.postgres.store import PostgresStore, open_postgres
 from longboat.store.protocol import UniqueViolated, Unit, Write, WriteMissed
 from longboat.store.queries import Reader
 from longboat.store.search_text import parse_search
@@ -171,16 +173,16 @@ async def test_reads_do_not_wait_for_replays(bench: Bench) -> None:
 
 async def test_a_thread_gets_as_many_seqs_as_it_needs(bench: Bench) -> None:
     """An import reads its document on one."""
-    taken = await asyncio.to_thread(lambda: [bench.store.next_seq() for _ in range(3 * store.SEQS)])
+    taken = await asyncio.to_thread(lambda: [bench.store.next_seq() for _ in range(3 * SEQS)])
     taken.append(bench.store.next_seq())
     assert taken == sorted(set(taken))
 
 
 async def test_seqs_do_not_run_out(bench: Bench) -> None:
     seqs = []
-    for _ in range(5 * store.SEQS):
+    for _ in range(5 * SEQS):
         seqs.append(bench.store.next_seq())
-        if (taking := postgres_store(bench)._taking_seqs) is not None:
+        if (taking := postgres_store(bench)._seqs._taking) is not None:
             await taking
     assert seqs == sorted(set(seqs))
 
@@ -198,8 +200,8 @@ async def test_a_broken_connection_comes_back_and_nothing_is_lost(bench: Bench) 
 
 async def test_the_lock_of_a_connection_that_is_only_half_gone_is_taken_back(bench: Bench) -> None:
     """The database has not noticed yet that the line was cut."""
-    opened = postgres_store(bench)
-    half_gone, opened._connection = opened._connection, None
+    its = postgres_store(bench)._writer
+    half_gone, its._connection = its._connection, None
     await bench.store.submit(said("after"))
     assert await bench.titles() == ["s", "after"]
     half_gone.terminate()
@@ -224,8 +226,8 @@ async def test_a_listener_that_fails_does_not_end_the_writer(bench: Bench, caplo
 @pytest.mark.parametrize("was_done", [True, False])
 async def test_a_commit_whose_answer_is_lost_is_looked_up(bench: Bench, was_done: bool) -> None:
     """L15: what was done is not done again, and what was not is."""
-    opened = postgres_store(bench)
-    opened._connection = Losing(opened._connection, does=was_done)
+    its = postgres_store(bench)._writer
+    its._connection = Losing(its._connection, does=was_done)
     await bench.store.submit(said("in doubt"))
     await bench.store.submit(said("after"))
     assert await bench.titles() == ["s", "in doubt", "after"]
@@ -237,7 +239,7 @@ async def test_a_commit_in_doubt_is_asked_about_whatever_the_database_says_first
     bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     """L15: answered only when it is known."""
-    opened = postgres_store(bench)
+    its = postgres_store(bench)._writer
     connect = store.connect
     refusals = [error, error]
 
@@ -247,7 +249,7 @@ async def test_a_commit_in_doubt_is_asked_about_whatever_the_database_says_first
         return await connect(dsn, pooled=pooled)
 
     monkeypatch.setattr(store, "connect", refuse_first)
-    opened._connection = Losing(opened._connection, does=True)
+    its._connection = Losing(its._connection, does=True)
     await bench.store.submit(said("in doubt"))
     await bench.store.submit(said("after"))
     assert await bench.titles() == ["s", "in doubt", "after"]
@@ -260,16 +262,16 @@ async def test_seqs_come_back_when_the_database_does(bench: Bench, monkeypatch: 
     async def fail() -> None:
         raise StoreUnavailable("away")
 
-    monkeypatch.setattr(opened, "_take_seqs", fail)
-    while opened._seqs:
+    monkeypatch.setattr(opened._seqs, "take", fail)
+    while opened._seqs._blocks:
         opened.next_seq()
         await asyncio.sleep(0)
     monkeypatch.undo()
     await asyncio.sleep(0)
     with pytest.raises(StoreUnavailable, match="did not respond in time"):
         opened.next_seq()
-    assert opened._taking_seqs is not None
-    await opened._taking_seqs
+    assert opened._seqs._taking is not None
+    await opened._seqs._taking
     assert opened.next_seq() > 0
 
 
@@ -277,10 +279,10 @@ async def test_a_database_that_stands_still_does_not_hold_up_the_end(
     own_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """B5: bounded, and the unit that was on its way is refused."""
-    monkeypatch.setattr(store, "CLOSE_S", 0.05)
+    monkeypatch.setattr(writer, "CLOSE_S", 0.05)
     async with open_postgres(own_server.dsn()) as opened:
         await make_workspace(opened)
-        backend = psutil.Process(opened._connection.get_server_pid())
+        backend = psutil.Process(opened._writer._connection.get_server_pid())
         backend.suspend()
         stuck = opened.submit(said("stuck"))
         await asyncio.sleep(0)
@@ -310,7 +312,7 @@ async def test_a_database_that_lost_its_last_writes_is_refused(own_server: Postg
     async with open_postgres(own_server.dsn()) as opened:
         opened.when_gone(gone.set)
         await make_workspace(opened)
-        opened._commits += 1  # as if one more had been answered
+        opened._writer._commits += 1  # as if one more had been answered
         await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
         await asyncio.to_thread(own_server.start)
         for name in ("first", "second"):
@@ -406,7 +408,7 @@ async def test_what_cannot_hold_a_store_is_refused_with_what_to_do(monkeypatch: 
         assert await refusal(dsn) == "store_too_old"
         monkeypatch.undo()
         async with open_postgres(dsn) as opened:
-            await opened._connection.execute("INSERT INTO longboat_schema VALUES (9999, 9999)")
+            await opened._writer._connection.execute("INSERT INTO longboat_schema VALUES (9999, 9999)")
         assert await refusal(dsn) == "store_newer"
 
 
@@ -418,7 +420,7 @@ async def test_no_statement_goes_on_without_end_but_a_migration(monkeypatch: pyt
         async with opened.borrow() as reader:
             assert await reader.fetchval("SHOW statement_timeout") == "20s"
             assert await reader.fetchval("SELECT during_migration FROM seen") == "0"
-        assert await opened._connection.fetchval("SHOW statement_timeout") == "20s"
+        assert await opened._writer._connection.fetchval("SHOW statement_timeout") == "20s"
 
 
 async def test_a_database_in_another_encoding_is_refused_with_what_to_do() -> None:
@@ -498,7 +500,7 @@ def postgres_store(bench: Bench) -> PostgresStore:
 
 
 def connection_of(bench: Bench) -> Any:
-    return postgres_store(bench)._connection
+    return postgres_store(bench)._writer._connection
 
 
 class Losing:

@@ -156,7 +156,7 @@ async def test_g5_a_commit_that_waits_for_its_standby_is_answered_when_it_is_kno
         await add_place(store)
         await own(store)
         monkeypatch.setattr(connections, "COMMAND_S", 0.5)
-        store._drop_connection(OSError("so that the next one has this limit"))
+        store._writer._drop_connection(OSError("so that the next one has this limit"))
         await store.submit(unit(entries=[entry("on both")]))
         await asyncio.to_thread(pair.standby.stop)
         accepting = store.submit(unit(entries=[entry("on one, so far")]))

@@ -95,7 +95,7 @@ async def test_the_certificate_is_checked_as_sslmode_says(
 
 async def check_encrypted(address: str) -> None:
     async with open_postgres(address) as store:
-        transport = store._connection._transport
+        transport = store._writer._connection._transport
         assert transport.get_extra_info("ssl_object") is not None
 
 

@@ -59,8 +59,9 @@ class WriterGate:
         if isinstance(store, SqliteStore):
             store._connection.set_trace_callback(self._trace)
         else:
-            self._execute = store._connection.execute  # type: ignore[attr-defined]
-            setattr(store, "_connection", _Watched(store._connection, self._note))  # type: ignore[attr-defined] # noqa: B010
+            writer: Any = store._writer  # type: ignore[attr-defined]
+            self._execute = writer._connection.execute
+            writer._connection = _Watched(writer._connection, self._note)
 
     async def reached(self) -> None:
         await self._reached.wait()

@@ -24,10 +24,11 @@ from longboat.fleet.node_records import node_info, place, seen_text
 from longboat.regular_files import opener
 from longboat.runtime.clock import now
 from longboat.runtime.ownership import OwnershipTerms, Place
+from longboat.store.postgres.batch import UNFENCED
 from longboat.store.postgres.nodes import Nodes, SharedTrustRows, TakenLease, Whereabouts
 from longboat.store.postgres.notifications import PostgresNotifications
 from longboat.store.postgres.schema import newest_known
-from longboat.store.postgres.store import UNFENCED, PostgresStore
+from longboat.store.postgres.store import PostgresStore
 from longboat.store.postgres.wakeups import Topic
 from longboat.store.protocol import Store, Unit
 from longboat.tasks import Tasks

@@ -59,16 +59,16 @@ def _arm_sqlite(before: _Countdown | None, after: _Countdown | None) -> None:
 
 
 def _arm_postgres(before: _Countdown | None, after: _Countdown | None) -> None:
-    from longboat.store.postgres.store import PostgresStore
+    from longboat.store.postgres.writer import Writer
 
-    commit = PostgresStore._commit
+    commit = Writer._commit
 
-    async def commit_or_die(store: PostgresStore, batch: Sequence[Any]) -> None:
+    async def commit_or_die(writer: Writer, batch: Sequence[Any]) -> None:
         _die_at(before, batch)
-        await commit(store, batch)
+        await commit(writer, batch)
         _die_at(after, batch)
 
-    PostgresStore._commit = commit_or_die  # type: ignore[assignment, method-assign]
+    Writer._commit = commit_or_die  # type: ignore[assignment, method-assign]
 
 
 def _die_at(countdown: _Countdown | None, batch: Sequence[Any]) -> None:

@@ -18,8 +18,8 @@ from longboat.store.datadir import STORE_NAME, hold_data_dir
 from longboat.store.postgres.connections import connect, is_pooled
 from longboat.store.postgres.locking import SERVER_LOCK, ServerLock
 from longboat.store.postgres.schema import migrate
+from longboat.store.postgres.seqs import SEQS
 from longboat.store.postgres.statements import FAILURES, is_lost
-from longboat.store.postgres.store import SEQS
 from longboat.store.sqlite.check import newest_schema, open_for_reading, schema_of
 from longboat.wire.plain import fold_case
 
