@@ -1,4 +1,4 @@
-"""Opening the user's own files: regular ones alone. A pipe in the place of one would hold up whoever opens it, a device
+"""Opening the user's own files: regular ones alone. A pipe in the place of one would hold up the reader, a device
 would be read without end. Any room may use it; it knows none.
 """
 

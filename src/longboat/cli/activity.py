@@ -106,7 +106,7 @@ class Activity:
             return
         self._places[place] = call
         if not part.finished:
-            # A quick one is told of when it is done, on one line.
+            # A quick one gets one line, when it is done.
             if not call.told and not (call.traits and call.traits.quick):
                 self._tell(call)
             self._grow(call, 0, part.content)

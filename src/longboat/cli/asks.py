@@ -254,7 +254,7 @@ def describe_end(told: Notification) -> str:
 
 
 def _detail(ask: Permission, *, whole: bool) -> Iterator[str]:
-    """What the call would do. Lines are never shortened: a person approves what they see, or is told there is more."""
+    """What the call would do. Lines are never shortened: people approve what they see, or read that there is more."""
     if whole or not is_cut(ask):
         yield from safe(ask.beyond_title).splitlines()
         return

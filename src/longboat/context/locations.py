@@ -76,6 +76,6 @@ def _repository(directory: Path, stamps: Stamps) -> Path:
             owner = (above / ".git").stat().st_uid
         except OSError:
             continue
-        # Whoever may write to a directory above, as to /tmp, must not be able to make it our repository.
+        # Someone who may write to a directory above, as to /tmp, must not be able to make it our repository.
         return above if owner in trusted else directory
     return directory

@@ -117,7 +117,7 @@ class LimitCounter:
         )
 
     def _left(self, worked_s: float) -> dict[Limit, tuple[float, float]]:
-        """Of each limit there is: what remains, and from where on the model is told."""
+        """For each limit: what remains, and from where on the model hears of it."""
         bounds, spent_s = self._bounds, worked_s - self._renewed_s
         all_limits = {
             Limit.STEPS: (bounds.steps, self._steps, min(STEPS_AHEAD, bounds.steps // 2)),

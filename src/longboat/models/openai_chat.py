@@ -189,7 +189,7 @@ class OpenAIChatModel:
 
     async def _ending(self, answer: Answer, reader: StreamReader) -> AsyncGenerator[ModelEvent, None]:
         """What follows once the answer is whole. What was learned is kept, and the connection read to its end, before
-        the last event: whoever has that one leaves, and a connection left half-read is closed."""
+        the last event: the caller leaves after that one, and a connection left half-read is closed."""
         async for event in _last_words(answer, reader):
             yield event
         if reader.begins_in_thought is not None:

@@ -1,8 +1,8 @@
 """Which form an answer has: an event stream as asked for, or one document, because the server does not stream.
 
-Owns how the two are told apart, how a document becomes a stream of one event, and how much is read of what is no
-answer. The beginning of the body decides, not its type: servers send streams as JSON, JSON as text, and errors with
-status 200. Must not know what the answer says.
+Owns how to distinguish the two, how a document becomes a stream of one event, and how much to read of something that
+is not an answer. The beginning of the body decides, not its type: servers send streams as JSON, JSON as text, and
+errors with status 200. Must not know what the answer says.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The workspaces that are open here. Each is opened once, whoever asks for it, and only after it was closed.
+"""The workspaces that are open here. Each is opened once, however many ask for it, and only after it was closed.
 
 Owns how they are opened, how they end, and what happens to their turns when the server leaves (B4, B5). Must not know
 what clients ask of a workspace.
@@ -157,7 +157,7 @@ class OpenWorkspaces:
         await self._wait_closed(workspace.id)
 
     def _drop(self, workspace_id: str) -> None:
-        """The workspace has another owner, or may have one soon: nothing of it goes on here."""
+        """The workspace has another owner, or may have one soon: stop everything of it here."""
         workspace = self._open.get(workspace_id)
         if workspace is not None:
             self._end(workspace)

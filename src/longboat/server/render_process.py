@@ -51,7 +51,7 @@ class Renderer:
         spent_s = 0.0
         made: list[str] = []
         for item in items:
-            async with self._turn:  # for each anew: whoever has one item does not wait for all of another's
+            async with self._turn:  # one item at a time: a request for one item does not wait for all of another's
                 self._stop_clock()
                 began = loop.time()
                 is_hopeless = spent_s >= ALL_S or hash((item.kind, item.text)) in self._slow

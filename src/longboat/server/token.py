@@ -27,7 +27,7 @@ def token_for(data_dir: Path, environ: Mapping[str, str]) -> str:
 
 def keep_token(data_dir: Path, token: str) -> None:
     """Store the token, where people look for it."""
-    with suppress(OSError):  # a directory that cannot be used is told of when it is opened
+    with suppress(OSError):  # a directory that cannot be used is reported when it is opened
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(data_dir / FILE, token.encode())
 

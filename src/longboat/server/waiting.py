@@ -59,7 +59,7 @@ class Waiting:
         if not self._answers:
             self._answers = True
             for each in self._sockets:
-                # A copy: at the end it is closed, and the server goes on with the socket itself.
+                # A copy: it is closed at the end, while the server keeps using the socket itself.
                 self._tasks.spawn(_serve(each.dup()), name="answer while waiting")
 
 

@@ -414,7 +414,7 @@ def leave_inbox(session_id: str, run_ids: Sequence[str]) -> Write:
 
 
 def put_subscription(subscription: PushSubscription, created_at: str, *, most: int) -> list[Write]:
-    """Keep at most so many; the oldest go first."""
+    """Keep at most `most`; the oldest go first."""
     params = {
         "endpoint": subscription.endpoint,
         "person": subscription.person,

@@ -258,15 +258,15 @@ class Reads(Protocol):
         ...
 
     async def oldest_events(self, workspace_id: str, *, up_to: int, most: int) -> tuple[int, int] | None:
-        """Where the oldest entries of the log begin and end: at most so many, and none above this number. None: there
-        are no such entries."""
+        """Where the oldest entries of the log begin and end: at most `most` entries, and none above this number. None:
+        there are none."""
         ...
 
     async def old_requests(self, *, after: int, before_s: int, now_s: int, most: int) -> int | None:
-        """The place of a request up to which some may be from before this time: at most so many behind `after`. None:
+        """The place of a request up to which some may be from before this time: at most `most` behind `after`. None:
         there are no more."""
         ...
 
     async def old_request_pieces(self, *, after: int, before_s: int, most: int) -> list[int]:
-        """The places of pieces of requests that none had since this time: at most so many behind `after`."""
+        """The places of pieces of requests that none had since this time: at most `most` behind `after`."""
         ...

@@ -128,7 +128,7 @@ class RecentHistories:
             self._grow(kept, len(text) + OVERHEAD)
 
     def _keep(self, session_id: str, after: int, history: SessionHistory) -> None:
-        """Keep a history, unless people undid changes: what a turn is told then depends on more than these writes."""
+        """Keep a history, unless people undid changes: what a turn reads then depends on more than these writes."""
         is_open = any(message.finished_at is None for message in history.messages)
         if is_open or history.reverts or history.has_unsettled_changes:
             return

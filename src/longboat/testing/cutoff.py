@@ -1,4 +1,4 @@
-"""A network link that a test can cut: a TCP proxy on loopback that passes bytes until it is told otherwise.
+"""A network link that a test can cut: a TCP proxy on loopback that passes bytes until a test stops it.
 
     async with Cutoff(("127.0.0.1", 5432)) as link:      # or Cutoff("/run/postgresql/.s.PGSQL.5432")
         … a client of 127.0.0.1:{link.port} …

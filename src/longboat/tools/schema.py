@@ -45,7 +45,7 @@ def schema_of(shape: type[msgspec.Struct]) -> Schema:
     """The JSON Schema of `shape` as one plain object: no references, no titles, no additional fields."""
     root = msgspec.json.schema(shape)
     schema = _plain(root, root.get("$defs", {}), within=())
-    # The struct's docstring is for whoever reads our code.
+    # The struct's docstring is for readers of our code.
     schema.pop("description", None)
     return schema
 

@@ -13,7 +13,7 @@ from typing import Any
 from textual.app import App, SuspendNotSupported
 
 _TAKE_PLUS = {"vi", "vim", "nvim", "gvim", "view", "nano", "pico", "emacs", "emacsclient", "micro", "joe", "kak", "mg"}
-"""Editors that are told the line as `+12 file`."""
+"""Editors that take the line as `+12 file`."""
 _TAKE_GOTO = {"code", "code-insiders", "codium", "cursor"}
 _TAKE_COLON = {"hx", "helix", "subl", "zed"}
 

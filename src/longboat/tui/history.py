@@ -34,7 +34,7 @@ class History:
         self._join()
 
     def _join(self) -> None:
-        """Whoever has recalled a prompt stays at it: the session may be read just then."""
+        """A recalled prompt stays, even if the session is read just then."""
         recalled = None if self._place is None else self._prompts[self._place]
         newest_first = [*reversed(self._own), *reversed(self._session), *reversed(self._remembered)]
         known = [prompt for prompt in dict.fromkeys(newest_first) if prompt.strip()]

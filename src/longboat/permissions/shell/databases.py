@@ -29,7 +29,7 @@ _WHERE = re.compile(r"\bwhere\b", re.IGNORECASE)
 
 
 def deletes_data(name: str, texts: Sequence[str]) -> bool:
-    """Whether the database client `name` is told by its words to delete data."""
+    """Whether these words make the database client `name` delete data."""
     if other := _OTHER_CLIENTS.get(name):
         return other.search(" ".join(texts)) is not None
     return name in CLIENTS and any(is_deleting(_QUOTED.sub("''", text)) for text in texts)

@@ -1,4 +1,4 @@
-"""Which environment variables decide what a script does. Whoever sees the result could infer their values.
+"""Which environment variables decide what a script does. Their values could be inferred from the result.
 
 `[[ $TOKEN == a* ]] && echo yes` shows the value of a variable letter by letter, although no command prints it. Owns
 which variables the script has certainly set itself, from what, and which values are compared. Must not know how a

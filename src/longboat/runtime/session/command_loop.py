@@ -410,7 +410,7 @@ class CommandLoop:
 
     async def save_cancels(self) -> None:
         """Write the cancels that the store could not take. Each stays in the list until it is written: if the workspace
-        is lost in between, its next owner is told of it."""
+        is lost in between, its next owner learns of it."""
         while self._unsaved:
             cancel = self._unsaved[0]
             try:

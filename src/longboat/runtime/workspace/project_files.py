@@ -25,7 +25,7 @@ class ProjectFiles:
 
 
 class SharedReading(Generic[T]):
-    """Reads on another thread. Whoever asks gets what was read after they asked; those who ask meanwhile share the
+    """Reads on another thread. Every caller gets what was read after its call; calls in the meantime share the
     next reading."""
 
     def __init__(self, read: Callable[[], T]) -> None:

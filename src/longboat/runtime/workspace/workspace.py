@@ -207,7 +207,7 @@ class Workspace:
             clients = await self.store.reads.clients(self.id)
         place, ready = self._terms.place, self.services.is_ready()
         if ready is not self._noted_ready:
-            with suppress(StoreUnavailable):  # whoever asks next will note it
+            with suppress(StoreUnavailable):  # noted with the next request
                 await self.note_policy()
         return wire.Workspace(
             id=self.id,
@@ -366,7 +366,7 @@ class Workspace:
         return await self.accept(queued_alone(record) if self.services.uses_mcp_prompt(record.run.prompt) else record)
 
     async def _accepted_before(self, record: RunRecord, refused: LongboatError) -> Accepted:
-        """Whoever did not get the answer asks again. A new request would be refused by now; this one gets its run."""
+        """A client that got no answer asks again. A new prompt would be refused by now; this one gets its run."""
         try:
             return await self._repeated(record)
         except RunNotFound:

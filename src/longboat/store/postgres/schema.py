@@ -116,8 +116,8 @@ async def _apply(connection: Any, missing: list[Migration]) -> None:
 
 
 async def _check_nodes(connection: Any, node: str, version: int, raised: int) -> None:
-    """Refuse to raise the floor to this if that locks out nodes that are running. Whoever had the name of this node has
-    ended. `version`: the schema of the database now."""
+    """Refuse to raise the floor to this if that locks out nodes that are running. The former server of this node's name
+    has ended. `version`: the schema of the database now."""
     known = "known_schema" if version >= KNOWN_SINCE else str(version)
     running = f"SELECT name, version FROM nodes WHERE until > clock_timestamp() AND name != $1 AND {known} < $2"
     rows = await connection.fetch(f"{running} ORDER BY name", node, raised)

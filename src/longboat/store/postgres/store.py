@@ -41,7 +41,7 @@ async def open_postgres(
 ) -> AsyncIterator["PostgresStore"]:
     """Connect, migrate and begin a new epoch; closing waits for what was submitted. `node`: the name of one of several
     servers; without a name, the server has the database to itself. With `on_wait`, waits for a database that is away:
-    it is told the problem whenever that changes."""
+    `on_wait` gets the problem whenever it changes."""
     async with Tasks() as tasks:
         store = await _open(dsn, tasks, node=node, on_wait=on_wait)
         try:

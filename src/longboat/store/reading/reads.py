@@ -391,7 +391,7 @@ async def _newest_sessions(reader: Reader, which: Which, before: int | None, lim
 
 
 async def _pinned_first(reader: Reader, which: Which, before: int | None, limit: int) -> SessionRows:
-    """The places of pinned sessions are told from the others by `PINNED`."""
+    """`PINNED` distinguishes the places of pinned sessions from the others."""
     found: list[Row] = []
     if before is None or before > PINNED:
         end = NEWEST if before is None else before - PINNED

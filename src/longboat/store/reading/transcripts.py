@@ -152,7 +152,7 @@ async def read_finished(reader: Reader, workspace_id: str, session_id: str) -> T
 
 
 async def read_legible(reader: Reader, workspace_id: str, session_id: str, left_out: list[str]) -> Transcript:
-    """The same without what is damaged, which `left_out` is told."""
+    """The same without what is damaged; that goes to `left_out`."""
     rows = await reader.fetch("session_whole", session_id=session_id, workspace_id=workspace_id)
     if not rows:
         raise SessionNotFound(session_id)

@@ -1,7 +1,7 @@
 -- Named queries of the SQLite dialect. Each has a name and a purpose line; parameters are named.
 
 -- name: epoch_raise
--- Begin a new start of the server: cursors of former starts are told apart by it.
+-- Begin a new start of the server: it distinguishes the cursors of former starts.
 UPDATE meta SET value = value + 1 WHERE key = 'epoch' RETURNING value;
 
 -- name: last_seq
@@ -484,7 +484,7 @@ ON CONFLICT (session_id) DO UPDATE SET items = excluded.items;
 SELECT session_id, items FROM todos WHERE session_id = :session_id;
 
 -- name: surroundings_put
--- What the model is told of the day and the repository in a run.
+-- What a run tells the model about the date and the repository.
 INSERT INTO surroundings (session_id, run_id, text) VALUES (:session_id, :run_id, :text)
 ON CONFLICT (session_id, run_id) DO UPDATE SET text = excluded.text;
 

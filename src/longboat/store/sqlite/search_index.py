@@ -82,7 +82,7 @@ class SearchIndex:
                 return False
 
     def make_again(self) -> None:
-        """Throw it away and begin anew."""
+        """Throw it away and start over."""
         self.connection.close()
         try:
             for end in ("", "-wal", "-shm"):
@@ -222,7 +222,7 @@ class SearchIndex:
             self._insert(text, where | {"role": message.role.value, "at": message.created_at})
 
     def _put_title(self, workspace_id: str, session_id: str, title: str, at: str) -> None:
-        """Sessions are told often, new titles seldom."""
+        """Sessions are announced often, new titles seldom."""
         title = one_line(title)
         known = self.connection.execute(
             "SELECT body FROM documents JOIN texts ON texts.rowid = document_id"

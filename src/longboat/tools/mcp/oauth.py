@@ -110,7 +110,7 @@ class _Vault:
         self._seen = _version(file)
         client = self._client()
         if client is not None and address not in map(str, client.redirect_uris or ()):
-            # The browser would be sent to a port that is no longer ours: register, and log in, anew.
+            # The browser would be sent to a port that is no longer ours: register and log in again.
             self._kept = {}
 
     def restore(self, provider: OAuthClientProvider) -> None:

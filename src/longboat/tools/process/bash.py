@@ -176,7 +176,7 @@ class BashTool:
             if self._jobs.has_room:
                 self._jobs.adopt(job)
                 return True, f"running in the background as {job.job_id}: read on with job_output, end it with job_kill"
-            # Better to go on waiting than to lose the work: whoever is tired of it cancels the run.
+            # Better to keep waiting than to lose the work: people can cancel the run.
             await job.wait_exited()
         if job.is_ending:
             await job.wait_ended()

@@ -89,7 +89,7 @@ class Jobs:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             # A process that is being started cannot be called back: wait for it, then end it. Someone who is canceled
-            # once more meanwhile does not wait, but it goes on.
+            # once more meanwhile does not wait, but it continues.
             await asyncio.shield(self._tasks.spawn(self._end_started(starting), name="end what was launched"))
             raise
 

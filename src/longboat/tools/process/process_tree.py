@@ -98,13 +98,13 @@ async def end(group: int | None, mark: str, *, guard: int | None = None) -> None
     """Send TERM, then KILL, until no process is left. Gives up on processes that survive KILL."""
     left = find(group, mark, guard=guard)
     _signal(left, signal.SIGTERM)
-    _signal(left, signal.SIGCONT)  # a stopped process gets its TERM when it goes on
+    _signal(left, signal.SIGCONT)  # a stopped process gets its TERM when it continues
     deadline = time.monotonic() + KILL_AFTER_S
     # Most of them are not our children: no one tells us of their end.
     while time.monotonic() < deadline and any(is_alive(pid) for pid in left):  # noqa: ASYNC110
         await asyncio.sleep(_LOOK_EVERY_S)
     deadline = time.monotonic() + _GIVE_UP_S
-    # Looked for anew each time: a process can start others until it is gone.
+    # Looked up each time: a process can start others until it is gone.
     while (left := find(group, mark, guard=guard)) and time.monotonic() < deadline:
         _signal(left, signal.SIGKILL)
         await asyncio.sleep(_LOOK_EVERY_S)

@@ -112,7 +112,7 @@ class Programs:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             # A process that is being started cannot be called back: wait for it, then end it. Someone who is canceled
-            # once more meanwhile does not wait, but it goes on.
+            # once more meanwhile does not wait, but it continues.
             await asyncio.shield(self._tasks.spawn(_end_started(starting), name="end what was started"))
             raise
 

@@ -291,7 +291,7 @@ def _stay(child: int, line: socket.socket, woken: int, failed: int, timer: int |
                 return
         if line.fileno() in ready:
             return
-        if woken in ready and starting is None:  # in this order: no exit is told before the start
+        if woken in ready and starting is None:  # in this order: no exit is reported before the start
             os.read(woken, 4096)
             if (status := _reap().get(child)) is not None:
                 line.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))

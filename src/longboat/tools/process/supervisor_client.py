@@ -376,7 +376,7 @@ def program_paths() -> tuple[str, ...]:
 
 
 def _plan(argv: Sequence[str], directory: Path, environ: Mapping[str, str], ruleset: Ruleset | None) -> bytes:
-    """What the supervisor is told of a command. Raises as `Supervisor.start` does for what can be no command."""
+    """The description of a command for the supervisor. Raises as `Supervisor.start` does if it cannot be one."""
     if any(b"\0" in os.fsencode(word) for word in (*argv, str(directory), *environ, *environ.values())):
         raise ValueError("embedded null byte")
     program = shutil.which(argv[0], path=environ.get("PATH", os.defpath)) if "/" not in argv[0] else argv[0]

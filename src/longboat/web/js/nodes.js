@@ -99,7 +99,7 @@ async function load() {
   const status = byId('status');
   try {
     const [nodes, workspaces] = await Promise.all([server.nodes(), server.workspaces()]);
-    // Drawn again only if something is new: whoever reads or selects is left alone.
+    // Redrawn only if something is new, so that reading and selecting are not disturbed.
     const told = JSON.stringify([nodes, workspaces], (key, value) => (key === 'seen_at' ? undefined : value));
     if (told !== drawn) draw(nodes.items, workspaces.items);
     drawn = told;

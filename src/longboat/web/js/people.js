@@ -19,7 +19,7 @@ export function windowOf(name) {
 
 const fresh = () => newId().replaceAll('-', '').slice(-8);
 
-/** Each person once, with the windows that are open; whoever came first is first. */
+/** Each person once, with the windows that are open; in the order of arrival. */
 export function people(clients) {
   const found = new Map();
   for (const client of [...clients].sort((one, other) => one.attached_at.localeCompare(other.attached_at))) {

@@ -141,7 +141,7 @@ class DiagnosticsStore:
             await self._changed.wait()
 
     def _tell(self) -> None:
-        # Whoever waits has this event in hand; the next wait takes the new one.
+        # Those who wait hold this event; the next wait takes the new one.
         self._changed.set()
         self._changed = asyncio.Event()
 

@@ -1,7 +1,7 @@
 """JSON-RPC with one language server: sends requests, receives answers, and answers the server's own requests.
 
 Owns which request waits for which answer. Knows bytes, not processes; the names of methods, not their meaning. The
-server is told of a request that times out or is canceled; no request outlives the peer.
+server learns of each request that times out or is canceled; no request outlives the peer.
 """
 
 import asyncio

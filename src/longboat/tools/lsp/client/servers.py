@@ -208,7 +208,7 @@ class LanguageServers:
         return snapshot.newest()
 
     async def _warm(self, path: Path) -> None:
-        with suppress(ToolError):  # whoever asks something is told why it does not work
+        with suppress(ToolError):  # requests say why it does not work
             for slot in await self._slots_of(path):
                 server = await slot.server()
                 await server.refresh()

@@ -150,7 +150,7 @@ class ServerSlot:
 
     def _lost(self, server: Server, reason: str) -> None:
         if server is not self._server or self._closing:
-            return  # whoever starts or ends it knows already
+            return  # the one that starts or ends it knows already
         self._server = None
         if _now() - self._since > self._timeouts.stable_s:
             self._crashes = 0
