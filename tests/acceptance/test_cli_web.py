@@ -36,6 +36,22 @@ def test_the_link_logs_a_browser_in_and_leads_to_the_page(home: Home) -> None:
         assert browser.get(str(page.url)).status_code == 200, "the cookie is good after a restart"
 
 
+def test_the_link_has_the_token_of_the_server_that_is_named_and_no_other(home: Home) -> None:
+    cwd, other = home.workspace("here"), home.path / "run" / "two.sock"
+    assert home.longboat("web", "--no-open", cwd=cwd).code == 0
+    home.serve("--socket", str(other), "--data-dir", str(home.path / "data2"))
+    named = {"LONGBOAT_SOCKET": str(other)}
+    shown = home.longboat("web", "--no-open", cwd=cwd, **named)
+    assert shown.code == 0, shown.err
+    assert httpx2.get(LINK.findall(shown.out)[0]).status_code == 303, "the other server let the browser in"
+    other.with_name("two.sock.json").unlink()
+    unknown = home.longboat("web", "--no-open", cwd=cwd, **named)
+    assert (unknown.code, unknown.out) == (1, "")
+    assert "LONGBOAT_TOKEN" in unknown.err
+    given = home.longboat("web", "--no-open", cwd=cwd, LONGBOAT_TOKEN="s3cret", **named)
+    assert "token=s3cret&" in given.out
+
+
 def test_a_browser_is_told_by_a_private_file_and_not_by_a_command_line(home: Home) -> None:
     """On a shared machine everybody can read command lines."""
     cwd, seen = home.workspace("here"), home.path / "seen"

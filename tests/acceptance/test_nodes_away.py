@@ -60,6 +60,22 @@ async def test_g7_a_caretaker_reads_and_runs_nothing_of_its_own_directory_at_the
         assert ("r1" in runs, "r2" in runs) == (False, True), "only the home has run it"
 
 
+async def test_g7_longboat_run_queues_a_new_prompt_for_a_directory_whose_node_is_down() -> None:
+    """Its caretaker knows no model of that directory, and needs none."""
+    async with open_fleet("home", "other") as fleet:
+        home = fleet["home"]
+        ben = await fleet.through("other", await home.session(project := home.project()))
+        await home.kill()
+        await fleet.expire("home")
+        detached = await fleet["other"].longboat("run", "--detach", "--cwd", f"home:{project}", "hello", cwd=project)
+        out, err = await detached.communicate()
+        assert detached.returncode == 0, err
+        run_id = out.decode().strip()
+        assert (await ben.run(run_id))["state"] == "queued"
+        await home.serve()
+        assert await ben.outcome(run_id) == "end_turn"
+
+
 async def test_g7_what_needs_the_directory_is_refused_and_an_answer_for_once_is_not() -> None:
     async with open_fleet("home", "other") as fleet:
         home = fleet["home"]

@@ -40,7 +40,7 @@ async def test_f6_a_killed_server_comes_back_under_the_open_page_and_nothing_is_
                 await tab.live()
                 await tab.sees("echo: typed in the dark")
                 await tab.idle()
-                told = "Interrupted: The server stopped while this run was active. Send the prompt again to continue."
+                told = "Interrupted: The server stopped while this run was active. Send another prompt to continue."
                 await expect(tab.transcript.locator(".finish:visible")).to_have_text(told)
                 await expect(tab.page.get_by_text("The server stopped while")).to_have_count(1)
             assert requests

@@ -198,7 +198,7 @@ async def test_an_interrupted_run_is_told_once_to_who_looks_elsewhere(tmp_path: 
         await tui.say("!true")
         await tui.until(lambda: tui.idle)
         tui.app.app_focus = False
-        why = "The server stopped while this run was active. Send the prompt again to continue."
+        why = "The server stopped while this run was active. Send another prompt to continue."
         session_id = tui.app.current.session_id or ""
         told = f"Interrupted: {why}"
         end = RunComplete(run_id="r9", session_id=session_id, outcome=Outcome.INTERRUPTED, error=told)

@@ -36,7 +36,7 @@ def choose_data_dir(given: str | None) -> DataDir:
     if given:
         return DataDir(Path(given).absolute())
     own = data_dir(os.environ, Path.home()).absolute()
-    server = _running_server()
+    server = running_server()
     if server is None:
         return DataDir(own, _note_on_unknown_server(own))
     theirs = Path(server.data_dir)
@@ -55,7 +55,7 @@ def postgres_of(data_dir: Path) -> str:
     return describe_dsn(given) if given else noted_store(data_dir)
 
 
-def _running_server() -> "Discovery | None":
+def running_server() -> "Discovery | None":
     """The discovery data of the server that commands here talk to, if it runs on this machine."""
     from longboat.client.address import is_alive, read_discovery
     from longboat.server import listen

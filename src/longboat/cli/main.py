@@ -64,7 +64,8 @@ HINTS: dict[str, str] = {
     "job_not_found": "`longboat jobs` lists the jobs in this directory; use --cwd for another one.",
     "session_busy": "`longboat runs --state active` lists the active runs; `longboat cancel` cancels them.",
     "nothing_to_undo": "Use -s for another session: `longboat session list` lists them.",
-    "undo_conflict": "Restore those files yourself (`git diff` shows what changed), then try again.",
+    "undo_conflict": "Undo the later changes to these files, or restore the files as they were before the turn "
+    "(`git diff` and `git checkout -- FILE` in a git repository), then try again.",
     "revert_conflict": "`longboat diff` shows the changes as they are now.",
     "server_busy": "`longboat runs --state active` lists the active runs; `longboat stop --force` stops anyway.",
     "workspace_busy": "`longboat runs --state active` lists the active runs; --force moves anyway.",

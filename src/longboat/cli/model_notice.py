@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 
 def check_ready(connection: "Connection", workspace_id: str, model: str | None) -> None:
-    """Fail early if no model is ready, so that no session is created just to hold that error."""
+    """Fail early if no model is ready, so that no session is created just to hold that error. While the directory is
+    away, its models are unknown, and the prompt waits for it anyway."""
     agent = connection.send(calls.agent(workspace_id, model=model))
-    if not agent.ready:
-        hint = "Nothing was sent. `longboat models` lists the models of this directory."
-        raise Failure(agent.problem or "No model is ready.", hint)
+    if agent.ready or connection.send(calls.workspace(workspace_id)).away:
+        return
+    hint = "Nothing was sent."
+    if agent.problem_code == "model_not_configured":
+        hint += " `longboat models` lists the models of this directory."
+    raise Failure(agent.problem or "No model is ready.", hint)
 
 
 def notices_about_model(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:

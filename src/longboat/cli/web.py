@@ -4,12 +4,16 @@ import os
 import sys
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import click
 
 from longboat.cli.main import Failure
 from longboat.cli.options import cwd_option, own_name
+
+if TYPE_CHECKING:
+    from longboat.client.address import Address
 
 
 @click.command(short_help="Open the web page in a browser, logged in.")
@@ -32,7 +36,7 @@ def web(no_open: bool, cwd: str) -> None:
     workspace = connection.join(cwd)
     address = connection.address
     if address.url is None:
-        url, token = connection.send(calls.open_web()).url, _token()
+        url, token = connection.send(calls.open_web()).url, _token(address)
     else:
         url, token = address.url, address.token or ""
     # The page suggests this name to a new visitor.
@@ -46,12 +50,15 @@ def web(no_open: bool, cwd: str) -> None:
         raise Failure("Cannot open a browser here.", "`longboat web --no-open` prints the address with the token.")
 
 
-def _token() -> str:
-    """The token of the user's own server, from the discovery file that only they can read."""
-    from longboat.client.address import read_discovery
+def _token(address: "Address") -> str:
+    """The token of the server at this socket, from its discovery file, which only its user can read."""
+    from longboat.cli.data_dirs import running_server
 
-    found = read_discovery(os.environ)
-    return found.token if found is not None else ""
+    found = running_server()
+    token = found.token if found is not None else address.token
+    if not token:
+        raise Failure(f"Cannot find the token of the server at {address}.", "Set LONGBOAT_TOKEN to its token.")
+    return token
 
 
 def _opened(link: str) -> bool:

@@ -352,6 +352,8 @@ class AgentInfo(Shape, frozen=True, kw_only=True):
     busy: bool
     problem: str | None = None
     """If `ready` is false: what to do before a prompt can be answered."""
+    problem_code: str | None = None
+    """Its stable code, such as `model_not_configured` or `config_invalid`."""
     advice: str | None = None
     """If nothing is configured and this model is a fallback: what it can do, and how to get a better model."""
 

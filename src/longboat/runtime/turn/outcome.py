@@ -47,7 +47,7 @@ def outcome_of_stop(why: Stop | None) -> tuple[Outcome, FinishPart]:
         case Stop.CANCEL:
             return Outcome.CANCELED, FinishPart(reason=FinishReason.CANCELED)
         case Stop.INTERRUPT | None:
-            detail = "The server stopped while this run was active. Send the prompt again to continue."
+            detail = "The server stopped while this run was active. Send another prompt to continue."
             finish = FinishPart(reason=FinishReason.INTERRUPTED, title="Interrupted", detail=detail)
             return Outcome.INTERRUPTED, finish
         case _:

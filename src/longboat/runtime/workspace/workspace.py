@@ -228,7 +228,9 @@ class Workspace:
         try:
             model = await self.services.model(name, "large")
         except LongboatError as error:
-            return AgentInfo(model=None, provider=None, ready=False, busy=busy, problem=error.message)
+            return AgentInfo(
+                model=None, provider=None, ready=False, busy=busy, problem=error.message, problem_code=error.code
+            )
         advice = self.services.models.advice(self.services.project, model) if name is None else None
         return AgentInfo(model=model.name, provider=model.provider, ready=True, busy=busy, advice=advice)
 
