@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import jsonschema_rs
+import msgspec
 import pytest
 
+from longboat.core.limits import NUDGE_AT, Bounds, LimitCounter
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.steps import MAX_CALLS, MAX_LOOKS, Step, StepReader, as_steps
@@ -104,6 +106,21 @@ def test_a_step_that_was_made_twice_in_a_row_is_not_offered_again() -> None:
         form = as_steps(request(messages=(asked, *made)), openai_schema=True)
         assert fits(form, again) is offered
         assert fits(form, {"thought": "", "calls": [a_call("free")]})
+
+
+def test_a_step_whose_results_were_all_known_must_be_followed_by_an_answer() -> None:
+    """Otherwise a small model repeats the same few calls until the limit ends the run without an answer."""
+    call = ToolCallPart(id="c", name="view", input='{"path":"a"}', finished=True)
+    counter = LimitCounter(Bounds(steps=99, failures=99, seconds=99))
+    answer, again = {"thought": "", "answer": "x is 1."}, {"thought": "", "calls": [a_call("free")]}
+    for time in range(1, NUDGE_AT + 1):
+        result = ToolResultPart(tool_call_id="c", name="view", content="x = 1")
+        note = counter.nudge(call, result) or ""
+        shown = message(Role.TOOL, msgspec.structs.replace(result, content=f"{result.content}\n\n{note}"))
+        asked = (message(Role.USER, TextPart(text="What is x?")), message(Role.ASSISTANT, call), shown)
+        form = as_steps(request(messages=asked), openai_schema=True)
+        assert fits(form, answer)
+        assert fits(form, again) is (time < NUDGE_AT)
 
 
 LS, EDIT = (

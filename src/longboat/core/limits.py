@@ -18,6 +18,7 @@ TIME_AHEAD = 0.1
 FAILURES_AHEAD = 2
 NUDGE_AT = 3
 """The same call so often, failing or with the same result, is answered with a nudge."""
+SAME_AGAIN = "This same call has had this same result"
 
 
 class Limit(Enum):
@@ -112,7 +113,7 @@ class LimitCounter:
         if self._repeated[repeated] < NUDGE_AT:
             return None
         return (
-            f"This same call has had this same result {self._repeated[repeated]} times. Do not repeat it: use what you "
+            f"{SAME_AGAIN} {self._repeated[repeated]} times. Do not repeat it: use what you "
             "know, do something else, or answer."
         )
 

@@ -17,10 +17,11 @@ from typing import Any
 import msgspec
 
 from longboat.core.history import calls_of, text_of
+from longboat.core.limits import SAME_AGAIN
 from longboat.core.tool import ToolSpec
 from longboat.models.protocol import ModelRequest
 from longboat.models.tool_modes.tool_texts import TextCall, arguments_of, describe_tools, write_as_text
-from longboat.wire.models import Message, ReasoningPart, Role
+from longboat.wire.models import Message, ReasoningPart, Role, ToolResultPart
 from longboat.wire.tools import Effect
 
 MAX_CALLS = 6
@@ -108,6 +109,8 @@ def _schema(request: ModelRequest) -> dict[str, Any]:
         return answer | shared
     if first := tools_to_look_with(request):
         return _calls_of(first, MAX_LOOKS)
+    if _must_answer(request.messages):
+        return answer | shared
     stuck = _repeated_tools(request.messages)
     offered = [tool for tool in request.tools if tool.name not in stuck] or request.tools
     return {"type": "object", "anyOf": [_calls_of(offered, MAX_CALLS), answer]} | shared
@@ -147,6 +150,13 @@ def _repeated_tools(messages: Sequence[Message]) -> set[str]:
         if message.role is Role.ASSISTANT
     ]
     return {name for name, _ in made[-1]} if len(made) == 2 and made[0] == made[1] else set()
+
+
+def _must_answer(messages: Sequence[Message]) -> bool:
+    """Whether all results of the last step are marked as repeated. A small model that may still call tools then repeats
+    the same few calls until the limit ends the run, so it must answer."""
+    results = [part for part in messages[-1].parts if isinstance(part, ToolResultPart)] if messages else []
+    return bool(results) and all(SAME_AGAIN in result.content for result in results)
 
 
 def _arguments(tool: ToolSpec) -> dict[str, Any]:
