@@ -1,5 +1,6 @@
 """`longboat connect`: from a pipe and at a terminal, from nothing to the first answer, with the server that runs."""
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from cli_home import Home
 from terminal import Terminal
 
+from longboat.testing.endpoint import ScriptedEndpoint
 from secrecy import SECRETS
 
 pytestmark = pytest.mark.acceptance
@@ -63,6 +65,20 @@ def test_what_does_not_work_is_said_and_not_stored(home: Home, cwd: Path) -> Non
     assert "Cannot connect to 127.0.0.1:1." in done.err
     assert "Nothing was stored." in done.err
     assert not credentials(home).exists()
+
+
+async def test_a_server_without_a_list_of_models_needs_a_name(home: Home, cwd: Path) -> None:
+    async with ScriptedEndpoint(models=None) as endpoint:
+        connect = ("connect", "nomodels", "--base-url", endpoint.base_url)
+        done = await asyncio.to_thread(home.longboat, *connect, cwd=cwd)
+        assert done.code == 1
+        assert "The server has no list of models." in done.err
+        assert "Name the model with --model MODEL. Nothing was stored." in done.err
+        done = await asyncio.to_thread(home.longboat, *connect, "--model", "odd", cwd=cwd)
+        assert done.code == 0, done.err
+        assert "The server has no list of models; using odd." in done.err
+        answered = await asyncio.to_thread(home.longboat, "run", "hi", cwd=cwd)
+        assert answered.out.strip() == "echo: hi"
 
 
 @pytest.mark.parametrize(

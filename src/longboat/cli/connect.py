@@ -173,7 +173,7 @@ def _pick_provider(page: ProviderPage) -> Provider:
 def _pick_model(found: ProviderCheck) -> ModelInfo:
     """The person's choice. Without a terminal, the one that we recommend."""
     if not found.models:
-        raise Failure("The provider lists no models.", "Name one with --model MODEL.")
+        raise Failure("The server has no list of models.", "Name the model with --model MODEL. Nothing was stored.")
     if not _is_interactive() or len(found.models) == 1:
         return found.models[0]
     for number, each in enumerate(found.models[:SHOWN], 1):
@@ -194,7 +194,9 @@ def _model_named(found: ProviderCheck, provider: str, name: str) -> ModelInfo:
     """The model of that name; one that the provider does not list is taken as it is given."""
     plain = name.removeprefix(f"{provider}/")
     listed = next((each for each in found.models if each.name == f"{provider}/{plain}"), None)
-    if listed is None and found.models:
+    if not found.models:
+        click.echo(f"The server has no list of models; using {safe(plain)}.", err=True)
+    elif listed is None:
         click.echo(f"{safe(provider)} does not list {safe(plain)}; using it anyway.", err=True)
     return listed or ModelInfo(name=f"{provider}/{plain}", ready=True)
 
