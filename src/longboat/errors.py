@@ -22,7 +22,7 @@ LongboatError
 │   └── McpServerNotFound
 ├── Conflict                  valid, but not in the current state                      409
 │   ├── WorkspaceClosing
-│   ├── TreeAway              the directory is on a node that is not running
+│   ├── TreeAway              the directory is on a node that is down or stopping
 │   ├── TreePinned            the directory is on one node's disk, so no other node can work on it
 │   ├── WorkspaceBusy         asked to move only if no run is active, but one is
 │   ├── SessionClosing
@@ -211,7 +211,7 @@ class TreeAway(Conflict):
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"The directory {directory} is on a node that is not running. Prompts are queued until it is back."
+            f"The directory {directory} is on a node that is down or stopping. Prompts are queued until it is back."
         )
 
 

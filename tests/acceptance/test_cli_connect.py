@@ -1,5 +1,6 @@
 """`longboat connect`: from a pipe and at a terminal, from nothing to the first answer, with the server that runs."""
 
+import asyncio
 import json
 import stat
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from cli_home import Home
 from terminal import Terminal
 
+from longboat.testing.endpoint import ScriptedEndpoint
 from secrecy import SECRETS
 
 pytestmark = pytest.mark.acceptance
@@ -48,7 +50,10 @@ def test_from_a_pipe_to_the_first_answer_without_a_restart(home: Home, cwd: Path
     done = home.longboat(
         *("connect", "box", "--key", "-", "--base-url", home.endpoint.url, "--model", "scripted"), cwd=cwd, given=KEY
     )
-    assert (done.code, done.out) == (0, "Connected box. Default model: box/scripted.\n"), done.err
+    assert (done.code, done.out) == (0, f"Connected to {home.endpoint.url}/v1. Default model: box/scripted.\n"), (
+        done.err
+    )
+    assert f"Testing {home.endpoint.url}…" in done.err
     assert home.longboat("run", "hi", cwd=cwd).out.strip() == "echo: hi"
     assert home.discovery().pid == server
     assert stat.S_IMODE(credentials(home).stat().st_mode) == 0o600
@@ -65,12 +70,27 @@ def test_what_does_not_work_is_said_and_not_stored(home: Home, cwd: Path) -> Non
     assert not credentials(home).exists()
 
 
+async def test_a_server_without_a_list_of_models_needs_a_name(home: Home, cwd: Path) -> None:
+    async with ScriptedEndpoint(models=None) as endpoint:
+        connect = ("connect", "nomodels", "--base-url", endpoint.base_url)
+        done = await asyncio.to_thread(home.longboat, *connect, cwd=cwd)
+        assert done.code == 1
+        assert "The server has no list of models." in done.err
+        assert "Name the model with --model MODEL. Nothing was stored." in done.err
+        done = await asyncio.to_thread(home.longboat, *connect, "--model", "odd", cwd=cwd)
+        assert done.code == 0, done.err
+        assert "The server has no list of models; using odd." in done.err
+        answered = await asyncio.to_thread(home.longboat, "run", "hi", cwd=cwd)
+        assert answered.out.strip() == "echo: hi"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ((), "Which provider?"),
         (("anthropic",), "Pass it on standard input: longboat connect anthropic --key -"),
-        (("anthropic", "--key", "-"), "Standard input has no key."),
+        (("anthropic", "--key", "-"), "Standard input has no key.\n  For example"),
+        (("box", "--base-url", "http://127.0.0.1:1/v1", "--key", "-"), "Leave out --key if the server needs none."),
         (("custom",), "Pass --base-url URL"),
         (("anthropic", "--list"), "Use only one of PROVIDER, --list and --forget."),
         (("--forget", "no body"), "`longboat connect --list` lists the providers."),
@@ -121,9 +141,10 @@ def test_at_a_terminal_a_person_picks_types_and_chooses(home: Home, cwd: Path) -
     shown.type(number)
     shown.until("Base URL")
     shown.type(home.endpoint.url)
-    shown.until("API key for")
+    shown.until("API key (Enter if none)")
     shown.type(KEY)
-    shown.until("Default model: custom/scripted")
+    shown.until(f"Testing {home.endpoint.url}…")
+    shown.until(f"Connected to {home.endpoint.url}/v1. Default model: custom/scripted")
     assert shown.finish() == 0
     assert KEY not in shown.seen, "what is typed is not shown"
     assert home.longboat("run", "hi", cwd=cwd).out.strip() == "echo: hi"

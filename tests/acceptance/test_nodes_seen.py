@@ -1,5 +1,7 @@
 """What everyone can see of several nodes (G12): who they are, where directories are, and which of them are away."""
 
+import re
+
 import pytest
 from cluster import open_fleet
 from processes import ended, open_site
@@ -116,7 +118,44 @@ async def test_g7_g12_lists_say_where_directories_are_and_which_are_away_and_sin
         rows = [line.split() for line in done.out.splitlines()[1:]]
         assert [(row[0], *row[2:-1]) for row in rows] == [
             ("STATE", "HOME", "OWNER"),
-            ("away", "a", "b"),
+            ("down", "a", "b"),
             ("idle", "(shared)", "b"),
         ]
-        assert f"Node a has been down since {caretaker['away_since']}" in done.err
+        assert re.search(r"Node a has been down for .+ \(since \d\d:\d\d\)\. Prompts", done.err)
+        done = await ended(await fleet["b"].longboat("nodes", cwd=fleet["b"].path))
+        assert done.out.splitlines()[1].split()[:2] == ["a", "down"]
+
+
+async def test_g7_g12_a_node_that_finishes_its_runs_is_stopping_and_not_down() -> None:
+    async with open_fleet("a", "b", drain_s=60) as fleet:
+        fleet["a"].model.add([Say("one "), Hang()], name="held")
+        session, idle = (
+            await fleet["a"].session(fleet["a"].project()),
+            await fleet["a"].session(fleet["a"].project("c")),
+        )
+        http = await fleet["b"].client()
+        async with session.watch() as watch:
+            await session.submit("[[held]]", "r1")
+            await watch.text("one ")
+            fleet["a"].server.terminate()
+
+            async def place() -> tuple[bool, bool]:
+                items = (await http.get("/v1/workspaces")).json()["items"]
+                found = next(each for each in items if idle.workspace.endswith(each["id"]))
+                return found["away"], found["home_stopping"]
+
+            while not (await place())[0]:
+                pass
+            assert await place() == (True, True)
+            done = await ended(await fleet["b"].longboat("status", cwd=fleet["b"].path))
+            assert "Node a is stopping. Prompts for its directories are queued until it is back." in done.err
+            assert "stopping" in done.out
+            done = await ended(await fleet["b"].longboat("nodes", cwd=fleet["b"].path))
+            assert done.out.splitlines()[1].split()[:2] == ["a", "stopping"]
+            caretaker = (await http.get(idle.workspace)).json()
+            assert (caretaker["away"], caretaker["home_stopping"]) == (True, True)
+        await fleet["a"].kill()
+        await fleet.expire("a")
+        assert await place() == (True, False)
+        caretaker = (await http.get(idle.workspace)).json()
+        assert (caretaker["away"], caretaker["home_stopping"]) == (True, False)

@@ -51,7 +51,7 @@ async def test_g12_the_page_shows_every_node_its_load_and_where_workspaces_are(c
                 await anna.go(path="/nodes")
                 await expect(node(anna, "boat-1")).to_contain_text(re.compile(r"running.*1 active, 1 queued", re.S))
                 await expect(node(anna, "boat-2")).to_contain_text("You are connected to this node.")
-                await expect(node(anna, "boat-3")).to_contain_text(re.compile(r"not running.*Last heard of", re.S))
+                await expect(node(anna, "boat-3")).to_contain_text(re.compile(r"down.*Last heard of", re.S))
                 rows = anna.page.get_by_role("region", name="Workspaces").get_by_role("row")
                 await expect(rows.filter(has_text="shop")).to_contain_text(re.compile(r"working.*boat-1.*boat-1"))
                 await expect(rows.filter(has_text="project")).to_contain_text(re.compile(r"idle.*boat-2.*all nodes"))
@@ -64,7 +64,7 @@ async def test_g12_the_page_shows_every_node_its_load_and_where_workspaces_are(c
             await anna.go(path="/nodes")
             await expect(node(anna, "boat-1")).to_contain_text("running")
             await lose(fleet, "boat-1")
-            await expect(node(anna, "boat-1")).to_contain_text("not running")
+            await expect(node(anna, "boat-1")).to_contain_text("down")
             await expect(anna.page.get_by_role("row").filter(has_text="shop")).to_contain_text(
                 "boat-1 has been down since"
             )

@@ -215,6 +215,60 @@ async def test_what_is_no_list_is_told_as_such(tmp_path: Path, answer: bytes) ->
         assert "not with a list of models" in (found.problem or "")
 
 
+@pytest.mark.parametrize("path", ["/v1", ""])
+async def test_a_chat_without_a_list_of_models_passes(tmp_path: Path, path: str) -> None:
+    async with (
+        ScriptedEndpoint(api_key=KEY, models=None) as endpoint,
+        launch(tmp_path, None, config="{}") as running,
+    ):
+        found = await check(running.app, "custom", api_key=KEY, base_url=endpoint.url + path)
+        assert found == ProviderCheck(ok=True, base_url=endpoint.url + path)
+        found = await check(running.app, "custom", base_url=endpoint.base_url)
+        assert (found.problem or "").startswith("custom needs an API key.")
+        await connect(running.app, "custom", api_key=KEY, base_url=endpoint.base_url, model="odd")
+        await running.submit("hello?", "r1")
+        assert (await running.completed("r1")).text == "echo: hello?"
+
+
+NO_ROUTE = b"404 Not Found\r\ncontent-type: application/json\r\n\r\n" + b'{"detail": "Not Found"}'
+NO_MODEL = b"404 Not Found\r\ncontent-type: application/json\r\n\r\n" + b'{"error": {"message": "No model named"}}'
+
+
+@pytest.mark.parametrize(
+    ("chat", "passes"),
+    [
+        (NO_ROUTE, False),
+        (NO_MODEL, True),
+        (b"400 Bad Request\r\n\r\n", True),
+        (b"404 Not Found\r\ncontent-type: text/html\r\n\r\n<p>No model", False),
+        (b"200 OK\r\ncontent-type: text/html; charset=utf-8\r\n\r\n<html>", False),
+        (b"302 Found\r\nlocation: /\r\n\r\n", False),
+        (b"405 Method Not Allowed\r\n\r\n", False),
+        (b"501 Unsupported method\r\n\r\n", False),
+    ],
+)
+async def test_only_a_chat_makes_up_for_a_missing_list(tmp_path: Path, chat: bytes, passes: bool) -> None:
+    async def tell(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.0 " + (chat if asked.startswith(b"POST /v1/chat/completions ") else NO_ROUTE))
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(tell, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server, launch(tmp_path, None, config="{}") as running:
+        found = await check(running.app, "custom", base_url=f"{url}/v1")
+        assert found.ok is passes
+        if not passes:
+            assert (found.problem or "").startswith(
+                "There is no chat and no list of models at this address (status 404). Is it correct?"
+            )
+        found = await check(running.app, "custom", base_url=url)
+        assert (found.ok, found.base_url) == (passes, f"{url}/v1" if passes else None)
+        found = await check(running.app, "custom", base_url=f"{url}/api")
+        assert "(status 404). Base URLs usually end in /v1." in (found.problem or "")
+
+
 async def test_a_redirection_does_not_get_the_key(tmp_path: Path, endpoint: ScriptedEndpoint) -> None:
     async def send_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

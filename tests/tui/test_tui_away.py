@@ -23,5 +23,8 @@ async def test_g7_the_status_says_which_node_is_down_until_it_is_back(tmp_path: 
         unknown = msgspec.structs.replace(away, away_since=None)
         tui.app.heard(Event(type="workspace", change=Change.UPDATED, payload=unknown))
         await tui.until(lambda: "boat-1 is down; prompts are queued" in tui.lines[-1].text)
+        stopping = msgspec.structs.replace(away, home_stopping=True)
+        tui.app.heard(Event(type="workspace", change=Change.UPDATED, payload=stopping))
+        await tui.until(lambda: "boat-1 is stopping; prompts are queued" in tui.lines[-1].text)
         tui.app.heard(Event(type="workspace", change=Change.UPDATED, payload=here))
         await tui.until(lambda: "Idle" in tui.lines[-1].text)

@@ -14,6 +14,7 @@ from tui_stage import Stage, picture
 from longboat.errors import BadInput
 from longboat.testing import Say
 from longboat.testing.endpoint import ScriptedEndpoint
+from longboat.tui.dialogs.confirm import TextDialog
 from longboat.tui.dialogs.frame import Dialog
 from longboat.tui.dialogs.models import ModelPicker
 from longboat.tui.dialogs.setup import KeyDialog, ProviderPicker, SetupModelPicker, WorkingKey
@@ -79,6 +80,22 @@ async def test_from_nothing_to_the_first_answer(tmp_path: Path, endpoint: Script
         await tui.say("hello?")
         await tui.until(lambda: tui.answers == ["Here I am."])
     assert [exchange.body["model"] for exchange in endpoint.requests] == ["talker"]
+
+
+@pytest.mark.usefixtures("nothing_configured")
+async def test_a_server_without_a_list_of_models_asks_for_a_name(tmp_path: Path) -> None:
+    server = local_server(tmp_path, None, config="{}")
+    async with ScriptedEndpoint(models=None) as endpoint, server.serving(), open_tui(server) as tui:
+        await opened(tui, ProviderPicker)
+        await enter(tui, "filter", "OpenAI-compatible")
+        await tui.pilot.press("enter")
+        await opened(tui, KeyDialog)
+        await enter(tui, "url", endpoint.base_url)
+        await tui.pilot.press("enter")
+        await opened(tui, TextDialog)
+        assert "the server has no list of models" in " ".join(tui.screen.split())
+        await tui.pilot.press(*"odd", "enter")
+        await tui.until(lambda: tui.app.models is not None and tui.app.models.large == "custom/odd")
 
 
 @pytest.mark.usefixtures("nothing_configured")

@@ -78,7 +78,9 @@ def connect(
     chosen = _provider_named(page, provider) if provider is not None else _pick_provider(page)
     if chosen.url == "required" and base_url is None and chosen.base_url is None:
         base_url = _ask_url()
-    _Setup(connection, chosen, base_url).run(_key_from_stdin(key), model)
+    _Setup(connection, chosen, base_url).run(
+        _key_from_stdin(key, needed=chosen.key == "required" and base_url is None), model
+    )
 
 
 class _Setup:
@@ -106,7 +108,17 @@ class _Setup:
                 context_window=chosen.context_window,
             )
         )
-        click.echo(f"Connected {safe(self._provider.name)}. Default model: {safe(chosen.name)}{_facts(chosen)}.")
+        connected = self._name if self._address is None else found.base_url or self._address
+        click.echo(f"Connected to {safe(connected)}. Default model: {safe(chosen.name)}{_facts(chosen)}.")
+
+    @property
+    def _address(self) -> str | None:
+        """Of a person's own server, which has no better name."""
+        return self._base_url or (self._provider.base_url if self._provider.url == "required" else None)
+
+    @property
+    def _name(self) -> str:
+        return self._address or self._provider.name
 
     def _wants_key(self) -> bool:
         """A connected provider already has one, which does not go to a new address."""
@@ -127,7 +139,8 @@ class _Setup:
         if self._provider.key_page:
             click.echo(f"Create an API key at {self._provider.key_page}", err=True)
         optional = self._provider.key == "optional" or self._is_moved
-        label = f"API key for {self._provider.name}{' (press Enter if none is needed)' if optional else ''}"
+        whose = "" if self._address is not None else f" for {self._provider.name}"
+        label = f"API key{whose}{' (Enter if none)' if optional else ''}"
         given = click.prompt(label, hide_input=True, err=True, default="" if optional else None, show_default=False)
         return str(given).strip() or None
 
@@ -136,7 +149,7 @@ class _Setup:
         from longboat.client import calls
 
         for left in range(TRIES - 1, -1, -1):
-            click.echo(f"Testing {safe(self._provider.name)}…", err=True)
+            click.echo(f"Testing {safe(self._name)}…", err=True)
             found = self._connection.send(calls.check_provider(self._provider.id, api_key=key, base_url=self._base_url))
             if found.ok:
                 return key, found
@@ -151,14 +164,16 @@ def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _key_from_stdin(given: str | None) -> str | None:
+def _key_from_stdin(given: str | None, *, needed: bool) -> str | None:
     if given is None:
         return None
     if given != "-":  # it would be in the shell's history, and other users see the commands that run
         raise click.UsageError("Pass the key on standard input, not on the command line: --key - < FILE")
     key = sys.stdin.read(MAX_KEY).strip()
     if not key:
-        raise Failure("Standard input has no key.", "For example: longboat connect anthropic --key - < key.txt")
+        advice = "For example: longboat connect anthropic --key - < key.txt"
+        unneeded = "" if needed else "Leave out --key if the server needs none.\n  "
+        raise Failure("Standard input has no key.", unneeded + advice)
     return key
 
 
@@ -173,7 +188,7 @@ def _pick_provider(page: ProviderPage) -> Provider:
 def _pick_model(found: ProviderCheck) -> ModelInfo:
     """The person's choice. Without a terminal, the one that we recommend."""
     if not found.models:
-        raise Failure("The provider lists no models.", "Name one with --model MODEL.")
+        raise Failure("The server has no list of models.", "Name the model with --model MODEL. Nothing was stored.")
     if not _is_interactive() or len(found.models) == 1:
         return found.models[0]
     for number, each in enumerate(found.models[:SHOWN], 1):
@@ -194,7 +209,9 @@ def _model_named(found: ProviderCheck, provider: str, name: str) -> ModelInfo:
     """The model of that name; one that the provider does not list is taken as it is given."""
     plain = name.removeprefix(f"{provider}/")
     listed = next((each for each in found.models if each.name == f"{provider}/{plain}"), None)
-    if listed is None and found.models:
+    if not found.models:
+        click.echo(f"The server has no list of models; using {safe(plain)}.", err=True)
+    elif listed is None:
         click.echo(f"{safe(provider)} does not list {safe(plain)}; using it anyway.", err=True)
     return listed or ModelInfo(name=f"{provider}/{plain}", ready=True)
 

@@ -136,6 +136,13 @@ def elapsed(start: str, end: str | None) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def since(instant: str) -> str:
+    """An RFC 3339 instant in local time: the time today, else the date."""
+    local = datetime.fromisoformat(instant).astimezone()
+    is_today = local.date() == datetime.now().astimezone().date()
+    return f"{local:%H:%M}" if is_today else f"{local:%b %-d}"
+
+
 def notice(text: str) -> None:
     """Print a remark on stderr, so that it never mixes with the answer."""
     click.secho(text, err=True, dim=True)

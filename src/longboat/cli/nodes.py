@@ -4,11 +4,14 @@ import click
 
 from longboat.cli.options import format_option
 
+WORDS = {"running": "running", "leaving": "stopping", "gone": "down"}
+
 
 @click.command(short_help="List the nodes of a cluster.")
 @format_option
 def nodes(style: str) -> None:
-    """List the nodes of a cluster, the servers that share a PostgreSQL database: their state, workspaces and runs.
+    """List the nodes of a cluster, the servers that share a PostgreSQL database: their state
+    (running, stopping or down), workspaces and runs.
 
     OWNS counts the workspaces that a node works on now, HOME OF those whose directory is on its disk. ACTIVE and QUEUED
     count runs. * marks the node that answered this command.
@@ -30,7 +33,7 @@ def nodes(style: str) -> None:
     rows = [
         (
             f"{one_line(node.name)}{' *' if node.answering else ''}",
-            node.state,
+            WORDS[node.state],
             ago(node.seen_at),
             str(node.owns),
             str(node.home_of),

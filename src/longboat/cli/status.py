@@ -47,14 +47,24 @@ def status(ctx: click.Context, style: str) -> None:
 
 
 def print_workspaces(workspaces: "Sequence[Workspace]") -> None:
-    from longboat.cli.console import ago, notice, one_line, table
+    from longboat.cli.console import notice, one_line, table
 
     several = any(each.home or each.owner for each in workspaces)
     head = ("STATE", "CONNECTED", *(("HOME", "OWNER") if several else ()), "WORKSPACE")
     table(head, [_row(each, several=several) for each in workspaces], spare=("OWNER", "HOME"))
-    for home, since in dict.fromkeys((each.home, each.away_since) for each in workspaces if each.away):
-        when = f"has been down since {since} ({ago(since)})" if since is not None else "is down"
-        notice(f"Node {one_line(home or '')} {when}. Prompts for its directories are queued until it is back.")
+    for home, words in dict.fromkeys((each.home, _absence(each)) for each in workspaces if each.away):
+        notice(f"Node {one_line(home or '')} {words}. Prompts for its directories are queued until it is back.")
+
+
+def _absence(workspace: "Workspace") -> str:
+    """Such as `has been down for 5 min (since 14:03)`."""
+    from longboat.cli.console import elapsed, since
+
+    if workspace.home_stopping:
+        return "is stopping"
+    if workspace.away_since is None:
+        return "is down"
+    return f"has been down for {elapsed(workspace.away_since, None)} (since {since(workspace.away_since)})"
 
 
 def _row(workspace: "Workspace", *, several: bool) -> tuple[str, ...]:
@@ -62,7 +72,8 @@ def _row(workspace: "Workspace", *, several: bool) -> tuple[str, ...]:
     from longboat.cli.console import one_line
 
     people = ", ".join(describe_people(client.client_id for client in workspace.clients))
-    state = "away" if workspace.away else "busy" if workspace.busy else "idle"
+    absent = "stopping" if workspace.home_stopping else "down" if workspace.away else ""
+    state = absent or ("busy" if workspace.busy else "idle")
     nodes = (one_line(workspace.home or "(shared)"), one_line(workspace.owner or "-")) if several else ()
     return state, one_line(people) or "-", *nodes, one_line(workspace.path)
 
@@ -77,4 +88,5 @@ def nobody(address: "Address") -> str:
 
 
 def health_told(health: "Health") -> str:
-    return f"{health.status}: {health.detail}" if health.detail else health.status
+    status = "stopping" if health.status == "leaving" else health.status
+    return f"{status}: {health.detail}" if health.detail else status

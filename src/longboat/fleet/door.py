@@ -344,7 +344,7 @@ class Door:
         peers = {} if wanted.node in (None, self._node.name) else await self._node.peers()
         known = await self._app.known_elsewhere(wanted.path, wanted.node)
         if known is None and wanted.node not in (None, self._node.name, *peers):
-            message = f"Node {wanted.node!r} is not running, or is stopping. `longboat nodes` lists the nodes."
+            message = f"Node {wanted.node!r} is down or stopping. `longboat nodes` lists the nodes."
             raise BadInput(message, code="unknown_node")
         known = known or await self._app.known_shared(wanted.path)
         if known is None:

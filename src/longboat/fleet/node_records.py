@@ -38,6 +38,7 @@ def place(found: PlaceRecord) -> Place:
         owner=found.owner,
         away=found.away,
         away_since=seen_text(found.away_since if found.away else None),
+        home_stopping=found.away and found.home_stopping,
         ready=found.ready and not found.away,
     )
 

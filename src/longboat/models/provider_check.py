@@ -1,4 +1,5 @@
-"""Checks whether a provider works with a key and an address: one cheap request for its list of models.
+"""Checks whether a provider works with a key and an address: one cheap request for its list of models. A server
+without such a list gets an empty chat request, which tells it from a wrong address.
 
 Owns what a refusal means for a person who sets up the provider. Stores nothing. Sends the key only to the given
 address, and follows no redirects. Holds no thread while it waits, so a slow server delays no one else (E5).
@@ -7,7 +8,7 @@ address, and follows no redirects. Holds no thread while it waits, so a slow ser
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -18,13 +19,14 @@ from longboat.models.adapters import Access, defaults_of
 from longboat.models.error_quotes import quote_error, secrets_of
 from longboat.models.model_list import ListRequest, Refused, fetch_bounded, headers_of, list_request, read_models
 from longboat.models.openai_refusal import read_body
-from longboat.models.providers import KNOWN, USER_AGENT, without_chat_path
+from longboat.models.providers import KNOWN, USER_AGENT, endpoint_url, without_chat_path
 from longboat.models.refreshed_catalogue import Listed
 
 CHECK_S = 10.0
 """For the whole check."""
 MAX_MODELS = 300
 MAX_SAID = 200
+MAX_REFUSAL = 64 * 1024
 
 _OTHER_KINDS = re.compile(
     r"embed|whisper|tts|dall-e|moderation|image|imagen|audio|realtime|transcri|rerank|guard|sora|veo|davinci|babbage"
@@ -40,8 +42,11 @@ class Checked:
     base_url: str | None = None
     """The address that worked."""
     models: tuple[ModelEntry, ...] = ()
+    """Empty: the server has no list."""
     is_elsewhere: bool = False
-    """A server answers, but there is no list at this address."""
+    """A server answers, but not as a provider would at this address."""
+    has_no_list: bool = False
+    """It says so itself (404). It may still have a chat."""
 
 
 async def check(title: str, section: ProviderSection, access: Access, *, within_s: float = CHECK_S) -> Checked:
@@ -49,15 +54,26 @@ async def check(title: str, section: ProviderSection, access: Access, *, within_
     until = asyncio.get_running_loop().time() + within_s
     if section.type == "openai-compatible" and access.base_url:
         access = replace(access, base_url=without_chat_path(access.base_url))
-    found = await _try(title, section, access, until)
-    base = (access.base_url or "").rstrip("/")
-    if not found.is_elsewhere or section.type != "openai-compatible" or base.endswith("/v1"):
+    found = await _try(title, section, access, until, _list)
+    if not found.is_elsewhere or section.type != "openai-compatible":
         return found
-    further = await _try(title, section, replace(access, base_url=f"{base}/v1"), until)  # people leave it out
-    return found if further.is_elsewhere else further
+    tried, base = [(access, found)], (access.base_url or "").rstrip("/")
+    if not base.endswith("/v1"):  # people leave it out
+        access = replace(access, base_url=f"{base}/v1")
+        further = await _try(title, section, access, until, _list)
+        if not further.is_elsewhere:
+            return further
+        tried.append((access, further))
+    for access, listed in tried:
+        if listed.has_no_list and not (chat := await _try(title, section, access, until, _chat)).is_elsewhere:
+            return chat
+    return found
 
 
-async def _try(title: str, section: ProviderSection, access: Access, until: float) -> Checked:
+Ask = Callable[[httpx2.AsyncClient, ProviderSection, Access], Awaitable[tuple[ModelEntry, ...]]]
+
+
+async def _try(title: str, section: ProviderSection, access: Access, until: float, ask: Ask) -> Checked:
     request = list_request(section, access)
     host = urlsplit(request.url).netloc.rpartition("@")[2]
     verify = await asyncio.to_thread(httpx2.create_ssl_context)
@@ -68,17 +84,15 @@ async def _try(title: str, section: ProviderSection, access: Access, until: floa
                 timeout=None, follow_redirects=False, verify=verify, headers={"User-Agent": USER_AGENT}
             ) as client,
         ):
-            if section.type == "openrouter":  # its list is public: it says nothing about the key
-                base = (access.base_url or KNOWN["openrouter"].chat_url or "").rstrip("/")
-                await fetch_bounded(client, ListRequest(url=f"{base}/key", headers=headers_of(section, access)))
-            body = await fetch_bounded(client, request)
-        models = await asyncio.to_thread(lambda: read_models(json.loads(body)))
+            models = await ask(client, section, access)
     except Refused as refused:
         said = quote_error(
             read_body(refused.body).message, secrets_of(access.key, access.headers, access.base_url), limit=MAX_SAID
         )
-        problem = _refusal(title, refused.status, said, has_key=access.key is not None)
-        return Checked(problem=problem, is_elsewhere=refused.status == 404)
+        advice = "Is it correct?" if request.url.endswith("/v1/models") else "Base URLs usually end in /v1."
+        problem = _refusal(title, refused.status, said, has_key=access.key is not None, advice=advice)
+        is_missing = refused.status == 404
+        return Checked(problem=problem, is_elsewhere=is_missing, has_no_list=is_missing)
     except (TimeoutError, httpx2.TimeoutException):
         return Checked(problem=f"{host} did not answer in time. Check the network and the address.")
     except (httpx2.ConnectError, OSError):
@@ -88,17 +102,50 @@ async def _try(title: str, section: ProviderSection, access: Access, until: floa
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError):
         problem = f"{host} answered, but not with a list of models. Is the address correct?"
         return Checked(problem=problem, is_elsewhere=True)
-    return Checked(base_url=access.base_url, models=_useful(section, models))
+    return Checked(base_url=access.base_url, models=models)
 
 
-def _refusal(title: str, status: int, said: str, *, has_key: bool) -> str:
+async def _list(client: httpx2.AsyncClient, section: ProviderSection, access: Access) -> tuple[ModelEntry, ...]:
+    if section.type == "openrouter":  # its list is public: it says nothing about the key
+        base = (access.base_url or KNOWN["openrouter"].chat_url or "").rstrip("/")
+        await fetch_bounded(client, ListRequest(url=f"{base}/key", headers=headers_of(section, access)))
+    body = await fetch_bounded(client, list_request(section, access))
+    return _useful(section, await asyncio.to_thread(lambda: read_models(json.loads(body))))
+
+
+async def _chat(client: httpx2.AsyncClient, section: ProviderSection, access: Access) -> tuple[ModelEntry, ...]:
+    """No models, if the address has a chat; refused with 404 if not. The request has no message, so no model answers
+    it: any answer of a chat will do, also that the request is wrong."""
+    url = endpoint_url(access.base_url or "", "chat/completions")
+    empty = {"model": "", "messages": [], "max_tokens": 1}
+    async with client.stream("POST", url, headers=headers_of(section, access), json=empty) as response:
+        status, is_page = response.status_code, "html" in response.headers.get("content-type", "")
+        if is_page or response.is_redirect or status in (405, 501):
+            raise Refused(404, b"")
+        if status in (401, 403, 404):
+            body = await _start_of(response)
+            if status != 404 or "model" not in read_body(body).message.lower():  # else it knows no model without a name
+                raise Refused(status, body)
+    return ()
+
+
+async def _start_of(response: httpx2.Response) -> bytes:
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) >= MAX_REFUSAL:
+            break
+    return bytes(body)
+
+
+def _refusal(title: str, status: int, said: str, *, has_key: bool, advice: str) -> str:
     told = f" Response: {' '.join(said.split())}" if said else ""
     if status in (401, 403):
         return (
             f"{title} rejected the API key (status {status}).{told}" if has_key else f"{title} needs an API key.{told}"
         )
     if status == 404:
-        return f"There is no list of models at this address (status 404). Base URLs usually end in /v1.{told}"
+        return f"There is no chat and no list of models at this address (status 404). {advice}{told}"
     if status in (402, 429):
         return (
             f"The key works, but the account has no quota left or has sent too many requests (status {status}).{told}"

@@ -353,6 +353,7 @@ class App:
             terms=terms,
             on_free=self.opened.close_unused,
             note_policy=self.ownership.note_policy,
+            find_places=self.ownership.places,
             is_someone_reachable=self._is_someone_reachable,
         )
 
@@ -424,6 +425,7 @@ class App:
             owner=place.owner,
             away=place.away,
             away_since=place.away_since,
+            home_stopping=place.home_stopping,
         )
 
     async def nodes(self) -> NodePage:

@@ -64,5 +64,5 @@ class Moves:
                 "with the same PostgreSQL database: `longboat serve --store postgresql://… --node NAME`."
             )
         else:
-            message = f"Node {name!r} is not running, or is stopping. `longboat nodes` lists the nodes."
+            message = f"Node {name!r} is down or stopping. `longboat nodes` lists the nodes."
         return BadInput(message, code="unknown_node")

@@ -29,9 +29,11 @@ class Place:
     """None: every node has the directory, or there is only one server."""
     owner: str | None = None
     away: bool = False
-    """The home is not running."""
+    """The home is down or stopping."""
     away_since: str | None = None
     """When the home was last heard of; None: never."""
+    home_stopping: bool = False
+    """Away, because the home finishes its active runs and takes no more work."""
     ready: bool = True
     """The directory exists and its configuration can be used, as far as its owner has told."""
 

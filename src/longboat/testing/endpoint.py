@@ -86,8 +86,11 @@ class Exchange:
 class ScriptedEndpoint:
     """The server, and the ASGI application that it serves."""
 
-    def __init__(self, *, port: int = 0, api_key: str | None = None, models: tuple[str, ...] = ("scripted",)) -> None:
-        """With `api_key`, requests without it are refused with 401. `models`: the names that it lists."""
+    def __init__(
+        self, *, port: int = 0, api_key: str | None = None, models: tuple[str, ...] | None = ("scripted",)
+    ) -> None:
+        """With `api_key`, requests without it are refused with 401. `models`: the names that it lists; None: it has no
+        list."""
         self.port = port
         self.api_key = api_key
         self.models = models
@@ -154,7 +157,7 @@ class ScriptedEndpoint:
         elif path.startswith("/control/"):
             status, reply = await self._control(method, path.split("/")[2:], _query(scope), body)
             await _send_json(send, status, reply)
-        elif path == "/v1/models":
+        elif path == "/v1/models" and self.models is not None:
             listed = [{"id": name, "object": "model"} for name in self.models]
             await _send_json(send, 200, {"object": "list", "data": listed})
         else:

@@ -74,8 +74,8 @@ class Setup:
         return await self._ask(KeyDialog(provider, check))
 
     async def _model(self, provider: Provider, tested: WorkingKey) -> ModelInfo | None:
-        """A server that lists no models is asked for one by name."""
+        """If the server has no list, the person enters a name."""
         if tested.found.models:
             return await self._ask(SetupModelPicker(tested.found.models))
-        written = await self._ask(TextDialog("The test passed, but the provider lists no models. Model name:"))
+        written = await self._ask(TextDialog("The test passed, but the server has no list of models. Model name:"))
         return None if written is None else ModelInfo(name=f"{provider.id}/{written.text}", ready=True)

@@ -210,9 +210,11 @@ def _ended_elsewhere(abroad: WaitingElsewhere) -> str:
 
 
 def describe_absence(workspace: Workspace | None) -> str:
-    """Such as "boat-1 has been down since 14:03"; empty if the directory is there."""
+    """Such as "boat-1 has been down since 14:03" or "boat-1 is stopping"; empty if the directory is there."""
     if workspace is None or not workspace.away:
         return ""
+    if workspace.home_stopping:
+        return f"{workspace.home} is stopping"
     if workspace.away_since is None:
         return f"{workspace.home} is down"
     since = datetime.fromisoformat(workspace.away_since).astimezone()

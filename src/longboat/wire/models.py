@@ -313,9 +313,11 @@ class Workspace(Shape, frozen=True, kw_only=True):
     owner: str | None = None
     """The node that works on it now. Null: none does, or there is only one server."""
     away: bool = False
-    """The directory is on a node that is not running. Prompts are queued until it is back."""
+    """The directory is on a node that is down or stopping. Prompts are queued until it is back."""
     away_since: str | None = None
     """When that node was last heard of; null: never."""
+    home_stopping: bool = False
+    """That node is not down yet: it finishes its active runs and takes no more work."""
 
 
 class Snapshot(Shape, frozen=True, kw_only=True):

@@ -52,4 +52,4 @@ class ProviderCheck(Shape, frozen=True, kw_only=True):
     base_url: str | None = None
     """The address that works, which may be the given one with `/v1` added; null for the provider's own."""
     models: tuple[ModelInfo, ...] = ()
-    """Recommended ones first."""
+    """Recommended ones first. Empty if the server has no list of models: connect it with a model's name."""

@@ -51,6 +51,7 @@ class ObservedWorkspace:
             owner=place.owner,
             away=place.away,
             away_since=place.away_since,
+            home_stopping=place.home_stopping,
         )
 
     async def session(self, session_id: str) -> Session:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from longboat.errors import (
     WorkspaceClosing,
 )
 from longboat.runtime.clock import now
-from longboat.runtime.ownership import OwnershipTerms, WorkspaceStore
+from longboat.runtime.ownership import OwnershipTerms, Place, WorkspaceStore
 from longboat.runtime.session import damaged_sessions
 from longboat.runtime.session.command_loop import UnsavedCancel
 from longboat.runtime.session.review import Review
@@ -108,11 +109,13 @@ class Workspace:
         on_free: Callable[["Workspace"], None],
         is_someone_reachable: Callable[[], Awaitable[bool]],
         note_policy: Callable[..., Awaitable[None]],
+        find_places: Callable[[], Awaitable[Mapping[str, Place]]],
     ) -> None:
         """`is_someone_reachable`: whether someone who is not attached to this workspace would answer its questions.
         `note_policy` is called with the id, whether active runs continue after a crash, and whether it is ready."""
         self._terms = terms
         self._store_policy = note_policy
+        self._find_places = find_places
         self._noting_policy = asyncio.Lock()
         self._noted_ready: bool | None = None
         self.id = record.workspace_id
@@ -205,7 +208,7 @@ class Workspace:
         """`clients`: who holds it, if that was read already."""
         if clients is None:
             clients = await self.store.reads.clients(self.id)
-        place, ready = self._terms.place, self.services.is_ready()
+        place, ready = await self._place(), self.services.is_ready()
         if ready is not self._noted_ready:
             with suppress(StoreUnavailable):  # noted with the next request
                 await self.note_policy()
@@ -220,7 +223,19 @@ class Workspace:
             owner=place.owner,
             away=place.away,
             away_since=place.away_since,
+            home_stopping=place.home_stopping,
         )
+
+    async def _place(self) -> Place:
+        """While the directory is away, its node may go from stopping to down."""
+        place = self._terms.place
+        if place.away:
+            with suppress(StoreUnavailable):
+                found = (await self._find_places()).get(self.id, place)
+                return replace(
+                    place, away_since=found.away_since or place.away_since, home_stopping=found.home_stopping
+                )
+        return place
 
     async def agent(self, name: str | None = None) -> AgentInfo:
         """Say which model would answer a prompt that names this model, or none."""

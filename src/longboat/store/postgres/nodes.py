@@ -67,6 +67,8 @@ class PlaceRecord:
     """The home is not running, or about to leave and no longer the owner."""
     away_since: datetime | None
     """When the home was last heard of; None: never."""
+    home_stopping: bool
+    """The home is about to leave, and still running."""
     ready: bool
     """Whether the directory and its configuration could be used when an owner last looked."""
 
@@ -388,6 +390,7 @@ FROM nodes LEFT JOIN owned USING (name) LEFT JOIN load USING (name) ORDER BY nam
 """
 _PLACES = """
 SELECT workspaces.workspace_id, home, owner, seen_at AS away_since, ready,
+    coalesce(nodes.leaving AND nodes.until > clock_timestamp(), false) AS home_stopping,
     home != '' AND owner IS DISTINCT FROM home
         AND (nodes.name IS NULL OR nodes.leaving OR nodes.until <= clock_timestamp()) AS away
 FROM workspaces LEFT JOIN nodes ON nodes.name = home

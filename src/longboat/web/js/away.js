@@ -7,14 +7,15 @@ import { exactly, plain, when } from './format.js';
 /** The server that works on a workspace now, or that has its directory. */
 export const nodeOf = ({ owner, home }) => owner ?? home ?? null;
 
-/** "boat-1 has been down since 14:03", or null. */
-export function awayWords({ away, away_since, home }) {
+/** "boat-1 has been down since 14:03" or "boat-1 is stopping"; null if the directory is there. */
+export function awayWords({ away, away_since, home, home_stopping }) {
   if (!away) return null;
+  if (home_stopping) return `${plain(home ?? '')} is stopping`;
   const since = away_since ? `has been down since ${when(away_since)}` : 'is down';
   return `${plain(home ?? '')} ${since}`;
 }
 
-/** Above the transcript while the directory is on a node that is not running. */
+/** Above the transcript while the directory is on a node that is down or stopping. */
 export class AwayNotice {
   constructor(workspace, mirror) {
     Object.assign(this, { workspace, mirror });
@@ -43,9 +44,11 @@ export class AwayNotice {
       this.element,
       about.away && [
         `Node ${plain(about.home ?? '')}, which has this directory, `,
-        about.away_since
-          ? ['has been down since ', h('time', { title: exactly(about.away_since) }, when(about.away_since))]
-          : 'is down',
+        about.home_stopping
+          ? 'is stopping'
+          : about.away_since
+            ? ['has been down since ', h('time', { title: exactly(about.away_since) }, when(about.away_since))]
+            : 'is down',
         '. Prompts are queued until it is back.',
       ],
     );

@@ -19,7 +19,7 @@ export class Mirror {
     this.notices = new Map(); // session → notices beside the answers, such as retries
     this.histories = new Map();
     this.topics = new Map();
-    this.away = null; // the node with the directory, while it is not running
+    this.away = null; // the node with the directory, while it is down or stopping
   }
 
   /**

@@ -16,7 +16,7 @@ const time = (instant) => h('time', { title: exactly(instant) }, when(instant));
 const state = (kind, words) =>
   h('span', { class: `state ${kind}` }, h('span', { class: 'lamp', 'aria-hidden': 'true' }), words);
 
-const WORDS = { running: 'running', leaving: 'stopping', gone: 'not running' };
+const WORDS = { running: 'running', leaving: 'stopping', gone: 'down' };
 
 function card(node) {
   return h(

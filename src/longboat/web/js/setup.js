@@ -176,7 +176,7 @@ class Setup {
         'p',
         { role: 'status' },
         named
-          ? 'The test passed, but the provider lists no models. Enter a model name.'
+          ? 'The test passed, but the server has no list of models. Enter a model name.'
           : 'The test passed. Choose the model for new prompts.',
       ),
       (named || found.models.length > 8) && filter.element,
