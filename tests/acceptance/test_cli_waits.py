@@ -25,15 +25,6 @@ def test_a_silent_model_is_told_at_a_terminal_until_it_speaks(home: Home, cwd: P
     assert terminal.finish() == 0
 
 
-def test_a_plain_terminal_is_told_once_that_the_model_is_silent(home: Home, cwd: Path) -> None:
-    home.endpoint.script("plain", [Pause(Gate("plain")), Say("At last.")])
-    terminal = Terminal(home, "run", "[[plain]]", cwd=cwd)
-    terminal.until("Waiting for mine/m…\r\n")
-    home.endpoint.open_gate("plain")
-    assert terminal.finish() == 0
-    assert terminal.lines.count("Waiting for mine/m…") == 1
-
-
 def pending(home: Home, cwd: Path, kind: str) -> str:
     (line,) = home.longboat(kind, "--format", "json", cwd=cwd).lines
     found: str = json.loads(line)["id"]

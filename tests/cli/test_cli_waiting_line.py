@@ -8,7 +8,7 @@ import pytest
 
 from longboat.cli.activity import Activity
 from longboat.cli.display import FinalText, LiveText, display_of
-from longboat.cli.waiting_line import QUIET_S, WaitingLine
+from longboat.cli.waiting_line import PLAIN_QUIET_S, QUIET_S, WaitingLine
 from longboat.wire.asks import AskState, Question, QuestionNotification
 from longboat.wire.events import Change, Event
 from longboat.wire.models import (
@@ -175,12 +175,15 @@ def test_a_plain_terminal_is_told_once_and_never_in_the_middle_of_an_answer(
     screen: Screen, environ: dict[str, str]
 ) -> None:
     display = live(screen, **environ)
+    screen.now += PLAIN_QUIET_S - 1
+    display.tick()
+    assert screen.lines == [""], "a line that stays there is worth it only after a while"
     for _ in range(3):
         screen.now += 5
         display.tick()
     assert screen.lines == ["Waiting for mine/m…"]
     display.show(message(TextPart(text="half")))
-    screen.now += 5
+    screen.now += PLAIN_QUIET_S
     display.tick(doing="Canceling")
     assert screen.lines == ["Waiting for mine/m…", "half"]
 

@@ -19,6 +19,8 @@ from longboat.wire.models import Message, Role, Run, RunState, ToolResultPart
 
 QUIET_S = 3.0
 """How long nothing new has to come before the line appears."""
+PLAIN_QUIET_S = 30.0
+"""The same where it cannot be removed again."""
 
 
 class WaitingLine:
@@ -34,6 +36,7 @@ class WaitingLine:
         self._out = out
         self._clock = clock
         self._is_plain = is_dumb(environ) or bool(environ.get("NO_COLOR"))
+        self._quiet_s = PLAIN_QUIET_S if self._is_plain else QUIET_S
         self._since = clock()
         self._drawn = False
         self._column = 0
@@ -70,7 +73,7 @@ class WaitingLine:
         if asking:
             self._since = self._clock()
         waited = self._clock() - self._since
-        if self._out is None or waited < QUIET_S or not _is_in_front(self._out):
+        if self._out is None or waited < self._quiet_s or not _is_in_front(self._out):
             return
         text = f"{one_line(doing or self._doing())}…"
         if self._is_plain:
