@@ -73,12 +73,12 @@ def complete(run_id: str, session_id: str = "s") -> Event:
 
 
 def carry_out(
-    stream: list[Event], answers: list[Any], submit: Submit | None = SUBMIT, *, sub_agents: bool = False
+    stream: list[Event], answers: list[Any], submit: Submit | None = SUBMIT, **wanted: bool
 ) -> tuple[list[Event], list[str]]:
     """Carry out the procedure: what it gave the caller, and what it asked of the server."""
     given: list[Event] = []
     asked: list[str] = []
-    procedure, answer = follow("w", "s", "mine", submit, sub_agents=sub_agents), None
+    procedure, answer = follow("w", "s", "mine", submit, **wanted), None
     while True:
         try:
             step = procedure.send(answer)
@@ -204,6 +204,28 @@ def test_a1_what_a_sub_agent_of_the_run_asks_is_the_runs_own_and_what_others_ask
     own = Event("question_request", Change.CREATED, an_ask("child", "mine"))
     foreign = [Event("question_request", Change.CREATED, ask) for ask in (an_ask("other"), an_ask("child", "other"))]
     assert carry_out([snapshot(), *foreign, own, complete("mine")], [ACCEPTED])[0] == [own, complete("mine")]
+
+
+def test_a2_what_a_run_ahead_asks_is_told_until_the_run_starts_and_only_to_whoever_wants_it() -> None:
+    here, of_child = ask_here("other"), msgspec.structs.replace(an_ask("child", "other"), parent_session_id="s")
+    elsewhere = an_ask("unrelated")
+    known = Snapshot(cursor="w/1/1", sessions=(), runs=(a_run("other"),), messages=(), questions=(here, elsewhere))
+    queued, active = event(a_run(state=RunState.QUEUED)), event(a_run())
+    asked = Event("question_request", Change.CREATED, here)
+    of_sub_agent = Event("question_request", Change.CREATED, of_child, parent_session_id="s")
+    stream = [Event("snapshot", None, known), queued, of_sub_agent, active, asked, complete("mine")]
+    assert carry_out([*stream], [ACCEPTED], asks_ahead=True)[0] == [
+        asked,
+        queued,
+        of_sub_agent,
+        active,
+        complete("mine"),
+    ]
+    assert carry_out([*stream], [ACCEPTED])[0] == [queued, active, complete("mine")]
+
+
+def ask_here(run_id: str) -> Question:
+    return msgspec.structs.replace(an_ask(run_id), session_id="s")
 
 
 def test_a2_what_was_asked_before_we_came_is_told_from_the_snapshot() -> None:

@@ -13,6 +13,8 @@ import msgspec
 from longboat.cli.activity import Activity
 from longboat.cli.console import notice, safe
 from longboat.cli.markdown import writer_for
+from longboat.cli.waiting_line import WaitingLine
+from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Event
 from longboat.wire.models import (
     AgentEvent,
@@ -42,16 +44,29 @@ class Display(Protocol):
     def show_sub_agent(self, event: Event) -> None:
         """Show one event of a sub-agent of the run."""
 
+    def show_ahead(self, event: Event) -> None:
+        """Show a request for an answer, or its end, of a run that has to end before this one starts."""
+
     def say(self, text: str) -> None:
         """Print a message on its own line."""
 
+    def tick(self, *, doing: str = "", asking: bool = False) -> None:
+        """Called each second, to show that the run continues. `doing` is what the caller waits for, if not for the run;
+        `asking`: a person is being asked, so nothing may be shown."""
 
-def display_of(style: str, *, at_once: bool = False) -> Display:
-    """The display for a format and for where stdout goes. `at_once`: show the answer only when it is complete."""
+    def clear(self) -> None:
+        """Remove what `tick` has shown."""
+
+
+def display_of(style: str, *, at_once: bool = False, model: str = "") -> Display:
+    """The display for a format and for where stdout goes. `at_once`: show the answer only when it is complete. `model`:
+    the one that will answer, as far as is known."""
     if style == "json":
         return JsonLines(sys.stdout)
     activity = Activity() if sys.stderr is not None and sys.stderr.isatty() else None
-    return (LiveText if sys.stdout.isatty() and not at_once else FinalText)(sys.stdout, activity)
+    # A pager that reads stdout would be drawn over.
+    line = WaitingLine(sys.stderr if activity is not None and sys.stdout.isatty() else None, model)
+    return (LiveText if sys.stdout.isatty() and not at_once else FinalText)(sys.stdout, activity, line)
 
 
 class JsonLines:
@@ -72,8 +87,17 @@ class JsonLines:
     def show_sub_agent(self, event: Event) -> None:
         pass
 
+    def show_ahead(self, event: Event) -> None:
+        pass
+
     def say(self, text: str) -> None:
         notice(text)
+
+    def tick(self, *, doing: str = "", asking: bool = False) -> None:
+        pass
+
+    def clear(self) -> None:
+        pass
 
 
 class FinalText:
@@ -81,17 +105,20 @@ class FinalText:
 
     waits = True
 
-    def __init__(self, out: TextIO, activity: Activity | None = None) -> None:
+    def __init__(self, out: TextIO, activity: Activity | None = None, line: WaitingLine | None = None) -> None:
         self._out = out
         self._notices = Notices()
         self._activity = activity
+        self._line = line or WaitingLine(None)
 
     def show(self, event: Event) -> None:
+        self._line.hear(event)
         if not isinstance(event.payload, RunComplete):
-            self._notices.show(event)
+            self._notices.show(event, self.clear)
             if self._activity is not None:
-                self._activity.show(event)
+                self._activity.show(event, self.clear)
         elif event.payload.text:
+            self.clear()
             self._out.write(event.payload.text.removesuffix("\n") + "\n")
             self._out.flush()
 
@@ -101,10 +128,20 @@ class FinalText:
 
     def show_sub_agent(self, event: Event) -> None:
         if self._activity is not None:
-            self._activity.show_sub_agent(event)
+            self._activity.show_sub_agent(event, self.clear)
+
+    def show_ahead(self, event: Event) -> None:
+        self._notices.show_ahead(event, self.clear)
 
     def say(self, text: str) -> None:
+        self.clear()
         notice(text)
+
+    def tick(self, *, doing: str = "", asking: bool = False) -> None:
+        self._line.tick(doing=doing, asking=asking)
+
+    def clear(self) -> None:
+        self._line.clear()
 
 
 class LiveText:
@@ -112,8 +149,9 @@ class LiveText:
 
     waits = True
 
-    def __init__(self, out: TextIO, activity: Activity | None = None) -> None:
+    def __init__(self, out: TextIO, activity: Activity | None = None, line: WaitingLine | None = None) -> None:
         self._out = out
+        self._line = line or WaitingLine(None)
         self._writer = writer_for(out)
         self._notices = Notices()
         self._activity = activity
@@ -122,6 +160,7 @@ class LiveText:
         self._last: tuple[str, int] | None = None
 
     def show(self, event: Event) -> None:
+        self._line.hear(event)
         match event.payload:
             case Message(role=Role.ASSISTANT) as message:
                 for index, part in enumerate(message.parts):
@@ -145,9 +184,18 @@ class LiveText:
         if self._activity is not None:
             self._activity.show_sub_agent(event, self._close_line)
 
+    def show_ahead(self, event: Event) -> None:
+        self._notices.show_ahead(event, self._close_line)
+
     def say(self, text: str) -> None:
         self._close_line()
         notice(text)
+
+    def tick(self, *, doing: str = "", asking: bool = False) -> None:
+        self._line.tick(self._writer.column, doing=doing, asking=asking)
+
+    def clear(self) -> None:
+        self._line.clear()
 
     def _add(self, delta: MessageDelta) -> None:
         key = (delta.message_id, delta.part)
@@ -176,6 +224,7 @@ class LiveText:
     def _write(self, key: tuple[str, int], text: str) -> None:
         if not text:
             return
+        self.clear()
         if self._last not in (None, key):
             self._close_line()
             self._out.write("\n")
@@ -184,6 +233,7 @@ class LiveText:
         self._writer.write(text)
 
     def _close_line(self) -> None:
+        self.clear()
         self._writer.close()
 
 
@@ -192,9 +242,36 @@ class Notices:
 
     def __init__(self) -> None:
         self._said = ""
+        self._queued: Run | None = None
+        """The run, while it is queued."""
+        self._ahead: dict[str, str] = {}
+        """What the active run is waiting for, by the id of the request."""
 
     def show(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
-        text = _notice_of(event)
+        if isinstance(event.payload, Run):
+            self._queued = event.payload if event.payload.state is RunState.QUEUED else None
+        self._tell(self._place() if self._queued is event.payload else _notice_of(event), before)
+
+    def show_ahead(self, event: Event, before: Callable[[], None] = lambda: None) -> None:
+        """Show a request for an answer, or its end, of the active run while this one is queued."""
+        match event.payload:
+            case Permission() as ask:
+                self._ahead[ask.id] = "The active run needs approval: longboat permissions"
+            case Question() as ask:
+                self._ahead[ask.id] = "The active run asks a question: longboat questions"
+            case PermissionNotification() | QuestionNotification() as end:
+                self._ahead.pop(end.id, None)
+                self._said = ""  # the next request is news, even in the same words
+                return
+        if self._queued is not None:
+            self._tell(self._place(), before)
+
+    def _place(self) -> str:
+        """Where the run is in the queue, and what keeps it there."""
+        told = _waiting(self._queued) if self._queued is not None else ""
+        return ". ".join(filter(None, (told, next(iter(self._ahead.values()), ""))))
+
+    def _tell(self, text: str, before: Callable[[], None]) -> None:
         if text and text != self._said:
             before()
             notice(text)
@@ -203,8 +280,6 @@ class Notices:
 
 def _notice_of(event: Event) -> str:
     match event.payload:
-        case Run(state=RunState.QUEUED) as run:
-            return _waiting(run)
         case Run(state=RunState.FOLDED):
             return "added to the running turn"
         case AgentEvent(type=AgentEventType.RETRYING | AgentEventType.LOADING | AgentEventType.NOTICE) as told:

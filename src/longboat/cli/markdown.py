@@ -9,7 +9,9 @@ import shutil
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from longboat.cli.console import safe
+import click
+
+from longboat.cli.console import columns, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +24,10 @@ NARROWEST = 20
 class Writer(Protocol):
     """Where the text of an answer goes."""
 
+    @property
+    def column(self) -> int:
+        """Where the cursor is; 0 at the start of a line."""
+
     def write(self, text: str) -> None:
         """Add text that just arrived."""
 
@@ -31,7 +37,12 @@ class Writer(Protocol):
 
 def writer_for(out: TextIO, environ: Mapping[str, str] = os.environ) -> Writer:
     """The writer for a terminal: one that cannot move its cursor gets the text as it is."""
-    return RawText(out) if environ.get("TERM", "dumb") in ("dumb", "") else Markdown(out)
+    return RawText(out) if is_dumb(environ) else Markdown(out)
+
+
+def is_dumb(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal cannot move its cursor."""
+    return environ.get("TERM", "dumb") in ("dumb", "")
 
 
 class RawText:
@@ -40,6 +51,10 @@ class RawText:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._open = False
+
+    @property
+    def column(self) -> int:
+        return int(self._open)  # such a terminal is never asked to go back there
 
     def write(self, text: str) -> None:
         self._out.write(safe(text))
@@ -62,6 +77,10 @@ class Markdown:
         self._lines: list[str] = []
         self._printed = False
         """Whether a block of this answer stands above: the next one leaves a blank line."""
+
+    @property
+    def column(self) -> int:
+        return columns(click.unstyle(self._lines[-1])) if self._lines else 0
 
     def write(self, text: str) -> None:
         self._text += safe(text)
@@ -96,8 +115,8 @@ class Markdown:
 
     def _draw(self, text: str) -> None:
         """Draw the open block. Lines that have not changed, and those that have left the screen, stay."""
-        columns, rows = shutil.get_terminal_size()
-        lines = self._rendered(text, max(NARROWEST, columns - 1))  # a full line would wrap in some terminals
+        width, rows = shutil.get_terminal_size()
+        lines = self._rendered(text, max(NARROWEST, width - 1))  # a full line would wrap in some terminals
         if not self._lines:
             self._out.write(("\n" if self._printed else "") + "\n".join(lines))
         elif _continues(self._lines, lines):
@@ -113,14 +132,14 @@ class Markdown:
         up = len(self._lines) - 1 - kept
         self._out.write((f"\x1b[{up}A" if up else "") + "\r\x1b[J" + "\n".join(lines[kept:]))
 
-    def _rendered(self, text: str, columns: int) -> list[str]:
+    def _rendered(self, text: str, width: int) -> list[str]:
         from rich.console import Console
 
         from longboat.cli.rich_markdown import Formatted
 
         if self._console is None:
             self._console = Console(file=self._out, force_terminal=True, highlight=False, soft_wrap=False)
-        self._console.width = columns
+        self._console.width = width
         with self._console.capture() as drawn:
             self._console.print(Formatted(text), end="")
         return [line.rstrip(" ") for line in drawn.get().strip("\n").split("\n")]

@@ -26,9 +26,8 @@ def check_ready(connection: "Connection", workspace_id: str, model: str | None) 
     raise Failure(agent.problem or "No model is ready.", hint)
 
 
-def notices_about_model(connection: "Connection", workspace_id: str, cwd: str, model: str | None) -> list[str]:
+def notices_about_model(connection: "Connection", agent: "AgentInfo", cwd: str, model: str | None) -> list[str]:
     """Notices to print before the prompt is sent. Checks keys only on our own server: others do not reveal theirs."""
-    agent = connection.send(calls.agent(workspace_id, model=model))
     told = [agent.advice or ""]
     if not connection.address.named:
         if model is None and not agent.advice:

@@ -11,6 +11,7 @@ from longboat.errors import BadInput, NotFound
 
 if TYPE_CHECKING:
     from longboat.cli.connection import Connection
+    from longboat.wire.models import Workspace
     from longboat.wire.requests import Effort, Submit
 
 
@@ -151,14 +152,16 @@ def run(
     submit = _read_submission(wanted)
     connection = ensure_server(cwd)
     env = env_for(connection.address, send_env)
-    workspace_id = connection.join(cwd, client_id=own_name(), env=env).id
+    workspace = connection.join(cwd, client_id=own_name(), env=env)
+    workspace_id = workspace.id
     session_id = _session(connection, workspace_id, given=session, last=last, run_id=wanted["run_id"])
-    _check_model(connection, workspace_id, submit, cwd, is_new=not session_id, run_id=wanted["run_id"])
+    model = _check_model(connection, workspace_id, submit, cwd, is_new=not session_id, run_id=wanted["run_id"])
+    _tell_if_away(workspace)
     submit = msgspec.structs.replace(submit, session_id=session_id)
     if detach:
         click.echo(connection.carry_out(hand_in(workspace_id, submit)).run_id)
     else:
-        ctx.exit(_wait(workspace_id, submit, style, give_up_after))
+        ctx.exit(_wait(workspace_id, submit, style, give_up_after, model))
 
 
 def _read_submission(wanted: _PromptOptions) -> "Submit":
@@ -188,23 +191,34 @@ def _read_submission(wanted: _PromptOptions) -> "Submit":
 
 def _check_model(
     connection: "Connection", workspace_id: str, submit: "Submit", cwd: str, *, is_new: bool, run_id: str | None
-) -> None:
-    """Refuse a new session if no model is ready, and show what there is to know about the model."""
+) -> str:
+    """Refuse a new session if no model is ready, and show what there is to know about the model. Its name, as far as is
+    known."""
     from longboat.cli.console import notice
     from longboat.cli.model_notice import check_ready, notices_about_model
+    from longboat.client import calls
 
-    # A command file may choose its own model.
-    if is_new and not submit.prompt.startswith("/") and not _is_known(connection, workspace_id, run_id):
+    may_choose = submit.prompt.startswith("/")  # a command file may choose its own model
+    if is_new and not may_choose and not _is_known(connection, workspace_id, run_id):
         check_ready(connection, workspace_id, submit.model)
-    for told in notices_about_model(connection, workspace_id, cwd, submit.model):
+    agent = connection.send(calls.agent(workspace_id, model=submit.model))
+    for told in notices_about_model(connection, agent, cwd, submit.model):
         notice(told)
+    return "" if may_choose or not (agent.provider and agent.model) else f"{agent.provider}/{agent.model}"
 
 
-def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float) -> int:
+def _tell_if_away(workspace: "Workspace") -> None:
+    from longboat.cli.console import notice, one_line
+
+    if workspace.away:
+        notice(f"{one_line(workspace.home or 'Its node')} is down. The prompt is queued until it is back.")
+
+
+def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float, model: str) -> int:
     from longboat.cli.display import display_of
     from longboat.cli.waiting import submit_and_wait
 
-    display = display_of(style, at_once=submit.schema is not None)
+    display = display_of(style, at_once=submit.schema is not None, model=model)
     try:
         return submit_and_wait(workspace_id, submit, display, give_up_after_s=give_up_after_s)
     except BrokenPipeError:

@@ -22,11 +22,12 @@ from longboat.errors import AlreadyAnswered, LongboatError, NotFound
 from longboat.tasks import Tasks
 from longboat.wire.asks import Permission, PermissionNotification, Question, QuestionNotification
 from longboat.wire.events import Event
-from longboat.wire.models import RunComplete
+from longboat.wire.models import Run, RunComplete, RunState
 from longboat.wire.typed_answers import texts_in
 
 CLEAR_LINE = "\r\x1b[K"
 PROMPT = "> "
+TICK_S = 1.0
 RETRY_FOR_S = 60.0
 """How long to keep trying to cancel a run that no one can answer, while the server is unreachable."""
 
@@ -209,7 +210,8 @@ class PersonAnswers:
         while (line := await self._lines.get()) is not None:
             if self._open:
                 await self._take(self._open[0], line)
-        _write("\n")
+        if self.asking:
+            _write("\n")
         self._gone = True
         self._display.say("Input closed: answer with `longboat permissions` or `longboat questions`.")
 
@@ -251,21 +253,46 @@ class PersonAnswers:
 class RunDisplay:
     """The display of a run, paused while a person is being asked, so that output does not bury the prompt."""
 
-    def __init__(self, display: Display, *, sub_agents: bool = True) -> None:
-        """`sub_agents`: also show the run's sub-agents, if the display can."""
+    def __init__(self, display: Display, *, run_id: str | None = None, sub_agents: bool = True) -> None:
+        """`run_id`: tells the run's requests from those of a run ahead of it. `sub_agents`: also show the run's
+        sub-agents, if the display can."""
         self.display = display
         self.sub_agents = sub_agents and display.sub_agents
+        self.asks_ahead = display.waits  # programs would take them for the run's
+        self.doing = ""
+        """What the command waits for, if not for the run."""
+        self._run_id = run_id
+        self._started = False
         self._held: deque[Event] = deque()
         self.answering: Answering = OthersAnswer(display)
 
     async def take(self, event: Event) -> None:
         """Handle requests for answers, and show everything else."""
+        if self._is_ahead(event):
+            self.display.show_ahead(event)
+            return
         of_sub_agent = self._is_of_sub_agent(event)
         if not (of_sub_agent and isinstance(event.payload, RunComplete)):
             await self.answering.hear(event)  # a sub-agent's end does not settle the run's requests
         self._held.append(event)
         while self._held and not (self.display.waits and self.answering.asking):
             self._show(self._held.popleft())
+
+    def _is_ahead(self, event: Event) -> bool:
+        """Whether a run that has to end before this one starts asks, or was answered."""
+        match event.payload:
+            case Run() as run if run.run_id == self._run_id:
+                self._started = run.state not in (RunState.ACCEPTED, RunState.QUEUED)
+            case Permission() | PermissionNotification() | Question() | QuestionNotification() as ask:
+                is_own = self._run_id in (None, ask.run_id, ask.parent_run_id)
+                return not (is_own or self._started)
+        return False
+
+    async def tick(self) -> None:
+        """Show each second that the run continues."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            self.display.tick(doing=self.doing, asking=self.answering.asking)
 
     def _show(self, event: Event) -> None:
         if self._is_of_sub_agent(event):

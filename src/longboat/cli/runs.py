@@ -45,9 +45,9 @@ def runs(*, state: str | None, session_id: str | None, everything: bool, limit: 
     """List the runs in this directory, newest first. Runs of sub-agents are hidden unless you use --all, or -s with the
     sub-agent's session.
 
-    "queued #2" means that two prompts are ahead; "steers" means that the prompt joins the running turn at its next
-    step. A finished run is done, canceled, failed, or interrupted (the server stopped before the run ended). TOOK does
-    not include time spent waiting for you.
+    "queued, next" means that the prompt runs next, "queued #2" that two prompts are ahead of it; "steers" means that
+    the prompt joins the running turn at its next step. A finished run is done, canceled, failed, or interrupted (the
+    server stopped before the run ended). TOOK does not include time spent waiting for you.
 
     \b
     longboat runs
@@ -132,7 +132,7 @@ def _state(run: Run) -> str:
     if run.state is RunState.QUEUED and run.delivery is Delivery.STEER:
         state = "steers"  # joins the running turn at its next step: it has no place in the queue
     elif run.state is RunState.QUEUED and run.position is not None:
-        state = f"queued #{run.position}"
+        state = f"queued #{run.position}" if run.position > 1 else "queued, next"
     if run.cancel_requested and run.state is RunState.ACTIVE:
         state = "stopping"
     if run.outcome is Outcome.CANCELED and run.canceled_by:

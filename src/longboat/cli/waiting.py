@@ -36,7 +36,9 @@ CANCELED = 130
 
 def submit_and_wait(workspace_id: str, submit: Submit, display: Display, *, give_up_after_s: float) -> int:
     """Submit, show the run, and return the exit code."""
-    return asyncio.run(_submit_and_wait(workspace_id, submit, RunDisplay(display), give_up_after_s))
+    return asyncio.run(
+        _submit_and_wait(workspace_id, submit, RunDisplay(display, run_id=submit.run_id), give_up_after_s)
+    )
 
 
 def wait(
@@ -44,7 +46,7 @@ def wait(
 ) -> int:
     """Show a run that was submitted before, and return the exit code. `is_sub_agent`: the run is a sub-agent's, so its
     events are shown in full."""
-    run_display = RunDisplay(display, sub_agents=not is_sub_agent)
+    run_display = RunDisplay(display, run_id=run_id, sub_agents=not is_sub_agent)
     return asyncio.run(_wait(workspace_id, run_id, run_display, give_up_after_s))
 
 
@@ -73,6 +75,7 @@ async def _submit_and_wait(workspace_id: str, submit: Submit, run_display: RunDi
             plan=submit.plan,
             wait_for_answers=submit.wait_for_answers,
             sub_agents=run_display.sub_agents,
+            asks_ahead=run_display.asks_ahead,
             give_up_after_s=give_up_after_s,
         )
         try:
@@ -108,7 +111,13 @@ async def _wait(workspace_id: str, run_id: str, run_display: RunDisplay, give_up
     async with Client(client_id=own_name(), answers=can_ask(), on_outage=_told_by(run_display)) as client:
         if can_ask():
             run_display.answering = PersonAnswers(client, workspace_id, run_display.display)
-        events = client.watch(workspace_id, run_id, sub_agents=run_display.sub_agents, give_up_after_s=give_up_after_s)
+        events = client.watch(
+            workspace_id,
+            run_id,
+            sub_agents=run_display.sub_agents,
+            asks_ahead=run_display.asks_ahead,
+            give_up_after_s=give_up_after_s,
+        )
         complete = await _show_events(events, run_id, run_display, accepted)
         await _mark_seen(client, complete)
     return _exit_code(complete, run_display)
@@ -132,7 +141,8 @@ async def _show_events(
     """Show all events of the run. `accepted` is set by the first."""
     complete = None
     try:
-        async with aclosing(events):
+        async with Tasks() as tasks, aclosing(events):
+            tasks.spawn(run_display.tick(), name="show that the run continues")
             async for event in events:
                 accepted.set()
                 await run_display.take(event)
@@ -144,6 +154,7 @@ async def _show_events(
         hint = f"The server has the prompt. Follow the run with: longboat watch {shlex.quote(run_id)}"
         raise Failure(error.message, hint) from error
     finally:
+        run_display.display.clear()
         await run_display.answering.aclose()
     return complete
 
@@ -163,6 +174,7 @@ def _unanswered(ask: Permission) -> Failure:
 
 def _told_by(run_display: RunDisplay) -> Callable[[LongboatError | None], None]:
     def tell(lost: LongboatError | None) -> None:
+        run_display.doing = "" if lost is None else "Reconnecting"
         if lost is None:
             run_display.say("Reconnected.")
         elif lost.code == STOPPED:
@@ -219,8 +231,10 @@ class _Interrupt:
 
     def __call__(self) -> None:
         if self.asked:
+            self._run_display.display.clear()
             os._exit(CANCELED)  # every display flushes what it writes
         self._run_display.say("Canceling… (press Ctrl-C again to exit now)")
+        self._run_display.doing = "Canceling"
         self.asked = True
         self._tasks.spawn(self._cancel(), name="cancel the run")
         self.deadline.reschedule(asyncio.get_running_loop().time() + STOP_S)

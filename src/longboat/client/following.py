@@ -52,11 +52,18 @@ Asking = Generator[Call[Any], Any, T]
 
 
 def follow(
-    workspace_id: str, session_id: str, run_id: str, submit: Submit | None = None, *, sub_agents: bool = False
+    workspace_id: str,
+    session_id: str,
+    run_id: str,
+    submit: Submit | None = None,
+    *,
+    sub_agents: bool = False,
+    asks_ahead: bool = False,
 ) -> Procedure[None]:
     """Yield the events of the run; the last one is its terminal event (R1). Submits `submit` first, if given.
-    `sub_agents` includes the events of the run's sub-agents."""
-    own = _Own(run_id=run_id, session_id=session_id, sub_agents=sub_agents)
+    `sub_agents` includes the events of the run's sub-agents; `asks_ahead`, the permissions and questions of the
+    session's other runs until this one starts."""
+    own = _Own(run_id=run_id, session_id=session_id, sub_agents=sub_agents, asks_ahead=asks_ahead)
     yield Open(workspace_id, session_id)
     while True:
         event: Event = yield Next()
@@ -153,6 +160,8 @@ class _Own:
     run_id: str
     session_id: str
     sub_agents: bool = False
+    asks_ahead: bool = False
+    started: bool = False
     turns: set[str] = field(default_factory=set)
     sent_by: dict[str, str] = field(default_factory=dict)
     """For each sub-agent's run, the run that started it."""
@@ -169,7 +178,8 @@ class _Own:
             case Message() | MessageDelta() | FileChange() as part:
                 return self.has_part_in(part.run_id)
             case Permission() | PermissionNotification() | Question() | QuestionNotification() as ask:
-                return ask.run_id in self.turns or ask.parent_run_id in self.turns  # or a sub-agent of the run asks
+                own = ask.run_id in self.turns or ask.parent_run_id in self.turns  # or a sub-agent of the run asks
+                return own or self._is_ahead(ask)
             case AgentEvent() as notice:
                 return self.has_part_in(notice.run_id) or (not notice.run_id and notice.session_id == self.session_id)
             case _:
@@ -178,9 +188,15 @@ class _Own:
     def _knows(self, run: Run) -> bool:
         if run.run_id == self.run_id and run.folded_into:
             self.turns.add(run.folded_into)
+        if run.run_id == self.run_id:
+            self.started = run.state not in (RunState.ACCEPTED, RunState.QUEUED)
         if run.parent_run_id is not None and self.sub_agents:
             self.sent_by[run.run_id] = run.parent_run_id  # the sender may be our host, which we may not know yet
         return run.run_id == self.run_id or self.has_sent(run.run_id)
+
+    def _is_ahead(self, ask: Permission | PermissionNotification | Question | QuestionNotification) -> bool:
+        """Whether the caller wants it because this run cannot start until someone answers."""
+        return self.asks_ahead and not self.started and self.session_id in (ask.session_id, ask.parent_session_id)
 
     def has_part_in(self, run_id: str) -> bool:
         return run_id in self.turns or self.has_sent(run_id)

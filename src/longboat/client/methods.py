@@ -62,6 +62,7 @@ def run(
     plan: bool = False,
     wait_for_answers: bool = False,
     sub_agents: bool = False,
+    asks_ahead: bool = False,
     give_up_after_s: float | None = 60.0,
 ) -> EventProcedure:
     """Submit a prompt and yield the events of its run; the last one is `run_complete`.
@@ -71,7 +72,8 @@ def run(
     nothing. After a lost connection, it resumes the stream; if the server stays away for `give_up_after_s`, it raises
     ServerUnreachable. Leaving the loop early does not cancel the run: call `cancel_run`. With `sub_agents`, it also
     yields the events of the run's sub-agents, which have a `parent_session_id`; it always yields their permissions and
-    questions.
+    questions. With `asks_ahead`, it also yields the permissions and questions of the session's other runs until this
+    run starts: it may be waiting for someone to answer them.
     """
     submit = requests.Submit(
         session_id=session_id or "",
@@ -87,26 +89,35 @@ def run(
         wait_for_answers=wait_for_answers,
         client_id=client_id,
     )
-    procedure = _run(workspace_id, path or ".", submit, sub_agents=sub_agents)
+    procedure = _run(workspace_id, path or ".", submit, sub_agents=sub_agents, asks_ahead=asks_ahead)
     return EventProcedure(procedure=procedure, give_up_after_s=give_up_after_s)
 
 
 def _run(
-    workspace_id: str | None, path: str | os.PathLike[str], submit: requests.Submit, *, sub_agents: bool
+    workspace_id: str | None,
+    path: str | os.PathLike[str],
+    submit: requests.Submit,
+    *,
+    sub_agents: bool,
+    asks_ahead: bool,
 ) -> Procedure[None]:
     if workspace_id is None:
         workspace_id = (yield from ask(calls.join(path, submit.client_id))).id
-    yield from prompting.run(workspace_id, submit, sub_agents=sub_agents)
+    yield from prompting.run(workspace_id, submit, sub_agents=sub_agents, asks_ahead=asks_ahead)
 
 
 def watch(
-    workspace_id: str, run_id: str, *, sub_agents: bool = False, give_up_after_s: float | None = 60.0
+    workspace_id: str,
+    run_id: str,
+    *,
+    sub_agents: bool = False,
+    asks_ahead: bool = False,
+    give_up_after_s: float | None = 60.0,
 ) -> EventProcedure:
     """Yield the events of a run that any client submitted, from now to its `run_complete`, which may be the only one.
-    `sub_agents` works as in `run`."""
-    return EventProcedure(
-        procedure=prompting.watch(workspace_id, run_id, sub_agents=sub_agents), give_up_after_s=give_up_after_s
-    )
+    `sub_agents` and `asks_ahead` work as in `run`."""
+    procedure = prompting.watch(workspace_id, run_id, sub_agents=sub_agents, asks_ahead=asks_ahead)
+    return EventProcedure(procedure=procedure, give_up_after_s=give_up_after_s)
 
 
 def join(

@@ -19,11 +19,12 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False) -> Procedure[None]:
-    """Submit the prompt and yield the events of its run; with `sub_agents`, also those of its sub-agents."""
+def run(workspace_id: str, submit: Submit, *, sub_agents: bool = False, asks_ahead: bool = False) -> Procedure[None]:
+    """Submit the prompt and yield the events of its run, and what `sub_agents` and `asks_ahead` add (see `follow`)."""
 
     def hand_in(submit: Submit) -> Procedure[None]:
-        return follow(workspace_id, submit.session_id, submit.run_id or "", submit, sub_agents=sub_agents)
+        session_id, run_id = submit.session_id, submit.run_id or ""
+        return follow(workspace_id, session_id, run_id, submit, sub_agents=sub_agents, asks_ahead=asks_ahead)
 
     return _placed(workspace_id, submit, hand_in)
 
@@ -33,10 +34,10 @@ def detach(workspace_id: str, submit: Submit) -> Asking[Accepted]:
     return _placed(workspace_id, submit, lambda submit: ask(calls.submit(workspace_id, submit)))
 
 
-def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False) -> Procedure[None]:
-    """Yield the events of a run that any client submitted; with `sub_agents`, also those of its sub-agents."""
+def watch(workspace_id: str, run_id: str, *, sub_agents: bool = False, asks_ahead: bool = False) -> Procedure[None]:
+    """Yield the events of a run that any client submitted, and what `sub_agents` and `asks_ahead` add."""
     session_id = (yield from ask(calls.get_run(workspace_id, run_id))).session_id
-    yield from follow(workspace_id, session_id, run_id, sub_agents=sub_agents)
+    yield from follow(workspace_id, session_id, run_id, sub_agents=sub_agents, asks_ahead=asks_ahead)
 
 
 def _placed(
