@@ -70,6 +70,7 @@ async def test_g7_longboat_run_queues_a_new_prompt_for_a_directory_whose_node_is
         detached = await fleet["other"].longboat("run", "--detach", "--cwd", f"home:{project}", "hello", cwd=project)
         out, err = await detached.communicate()
         assert detached.returncode == 0, err
+        assert b"Node home is down. The prompt is queued until it is back." in err
         run_id = out.decode().strip()
         assert (await ben.run(run_id))["state"] == "queued"
         await home.serve()

@@ -211,7 +211,8 @@ def _tell_if_away(workspace: "Workspace") -> None:
     from longboat.cli.console import notice, one_line
 
     if workspace.away:
-        notice(f"{one_line(workspace.home or 'Its node')} is down. The prompt is queued until it is back.")
+        state = "stopping" if workspace.home_stopping else "down"
+        notice(f"Node {one_line(workspace.home or '')} is {state}. The prompt is queued until it is back.")
 
 
 def _wait(workspace_id: str, submit: "Submit", style: str, give_up_after_s: float, model: str) -> int:
