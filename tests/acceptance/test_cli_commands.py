@@ -65,7 +65,7 @@ def test_runs_shows_what_is_active_and_queued_and_cancel_ends_a_sessions_runs(ho
     queued = home.longboat("run", "--detach", "-c", "later", cwd=cwd).out.strip()
     head, first, second = home.longboat("runs", cwd=cwd).lines
     assert head.split() == ["RUN", "STATE", "ACCEPTED", "TOOK", "COST", "BY", "PROMPT"]
-    assert first.split()[:3] == [queued, "queued", "#1"]
+    assert first.split()[:3] == [queued, "queued,", "next"]
     assert second.split()[:2] == [active, "active"]
     only = home.longboat("runs", "--state", "queued", "--format", "json", cwd=cwd).lines
     assert [json.loads(line)["run_id"] for line in only] == [queued]
