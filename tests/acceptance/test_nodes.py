@@ -375,7 +375,10 @@ async def test_g9_a_prompt_waits_for_an_owner_that_is_leaving_and_still_renews_i
         async with ben.watch("ben") as bens:
             await ben.submit("[[held]]", "r1")
             await bens.text("one ")
+            owner = await fleet["a"].client()
             fleet["a"].server.terminate()
+            while (await owner.get("/v1/health")).json()["status"] != "leaving":  # until then, it accepts prompts
+                pass
             later = asyncio.create_task(ben.ask("later", "r2"))
             for _ in range(20):
                 await fleet.renew("a")
