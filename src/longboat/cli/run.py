@@ -192,8 +192,8 @@ def _read_submission(wanted: _PromptOptions) -> "Submit":
 def _check_model(
     connection: "Connection", workspace_id: str, submit: "Submit", cwd: str, *, is_new: bool, run_id: str | None
 ) -> str:
-    """Refuse a new session if no model is ready, and show what there is to know about the model. Its name, as far as is
-    known."""
+    """Refuse a new session if no model is ready, and show what there is to know about the model. Returns its name,
+    empty if it is not known."""
     from longboat.cli.console import notice
     from longboat.cli.model_notice import check_ready, notices_about_model
     from longboat.client import calls

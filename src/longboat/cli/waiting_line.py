@@ -1,6 +1,7 @@
 """The line at a terminal that says what a run is waiting for while nothing new comes, and for how long.
 
-Takes typed events to know what that is. Must not know what else is on the screen: whoever prints clears the line first.
+Takes typed events to know what that is. Must not know what else is on the screen: callers clear
+the line before they print.
 """
 
 import os
